@@ -81,6 +81,13 @@
 #[cfg(feature = "sim")]
 pub mod trace;
 
+/// The features that need more than a C compiler, each with whether this build has it.
+pub const FEATURES: [(&str, bool); 3] = [
+    ("ebpf", cfg!(feature = "ebpf")),
+    ("xdp", cfg!(feature = "xdp")),
+    ("dpdk", cfg!(feature = "dpdk")),
+];
+
 #[cfg(feature = "connect")]
 #[doc(inline)]
 pub use hawser_connect as connect;

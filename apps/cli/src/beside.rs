@@ -23,7 +23,8 @@ pub(crate) fn become_program(program: &str, package: &str, arguments: &[OsString
     }))
 }
 
-fn beside(program: &str) -> Option<PathBuf> {
+/// Returns the path of a program that lies beside this one.
+pub(crate) fn beside(program: &str) -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.with_file_name(program);
     path.is_file().then_some(path)
 }

@@ -32,6 +32,7 @@ pub(crate) struct DeviceArgs {
 
 /// The options of the device and the program, for commands that may run without them.
 #[derive(clap::Args, Clone)]
+#[command(next_help_heading = "Device")]
 pub(crate) struct StackArgs {
     /// The network device: `tun:NAME` (created when it does not exist), `packet:NAME` (an existing Ethernet
     /// interface), `xdp:NAME` (the same by AF_XDP, as root), `xdp-chains:NAME` (its chains in the kernel while it sleeps), `dpdk:DEVICE` (a port of DPDK: `dpdk:net_tap0,iface=NAME`, `dpdk:0000:03:00.0`); for a program in UDP also `udp:ADDRESS:PORT` (a socket of this host, without privileges)
@@ -45,10 +46,20 @@ pub(crate) struct StackArgs {
     #[arg(long = "kernel-addr", requires = "dev", value_name = "ADDR/LEN", value_parser = host::parse_address)]
     kernel_addresses: Vec<(IpAddr, u8)>,
     /// The transport program: the name of a built-in one, a source file (.mtp), or a built library (.so)
-    #[arg(long, default_value = "tcp", value_name = "NAME|FILE")]
+    #[arg(
+        long,
+        default_value = "tcp",
+        value_name = "NAME|FILE",
+        help_heading = "Program"
+    )]
     program: String,
     /// Set a parameter of the program: MIN_RTO=200ms (repeatable)
-    #[arg(long = "param", value_name = "NAME=VALUE", requires = "dev")]
+    #[arg(
+        long = "param",
+        value_name = "NAME=VALUE",
+        requires = "dev",
+        help_heading = "Program"
+    )]
     params: Vec<String>,
     #[command(flatten)]
     engine: EngineArgs,
@@ -80,11 +91,12 @@ fn parse_buffer(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Routers of a stack, for commands in which `--gateway` has no other meaning.
+/// The routers of a stack.
 #[derive(clap::Args, Clone)]
+#[command(next_help_heading = "Device")]
 pub(crate) struct RouterArgs {
     /// The router for destinations outside the subnets of the stack (repeatable)
-    #[arg(long = "gateway", value_name = "ADDR", requires = "dev")]
+    #[arg(long = "router", value_name = "ADDR", requires = "dev")]
     pub(crate) routers: Vec<IpAddr>,
 }
 
@@ -273,7 +285,7 @@ impl StackArgs {
                 let given = [
                     ("--addr", !self.addresses.is_empty()),
                     ("--kernel-addr", !self.kernel_addresses.is_empty()),
-                    ("--gateway", !routers.is_empty()),
+                    ("--router", !routers.is_empty()),
                 ];
                 if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
                     return Err(Exit::usage(format!(

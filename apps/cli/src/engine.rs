@@ -6,6 +6,7 @@ use crate::exit::Exit;
 
 /// The option that selects the engine of a program.
 #[derive(clap::Args, Clone, Copy)]
+#[command(next_help_heading = "Program")]
 pub(crate) struct EngineArgs {
     /// The engine of the program: `interp` interprets it, `native` runs it as machine code. By default `.mtp`
     /// files are interpreted, except in long runs of a scenario, and built-in programs and `.so` files run as
@@ -23,6 +24,7 @@ impl EngineArgs {
 
 /// The option that lets a file name a program in machine code.
 #[derive(clap::Args, Clone, Copy)]
+#[command(next_help_heading = "Program")]
 pub(crate) struct NativeArgs {
     /// Run the machine code of a `.so` file that the scenario names. Machine code has all rights of its user;
     /// without this option such a program is interpreted from the source inside the file

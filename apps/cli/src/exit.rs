@@ -33,6 +33,17 @@ impl Exit {
         Exit { code: 128 + number, message: format!("ended by {signal}") }
     }
 
+    /// Joins the results of two parts of a command: the higher code, and both messages.
+    pub(crate) fn worst(first: Outcome, second: Outcome) -> Outcome {
+        match (first, second) {
+            (Ok(()), outcome) | (outcome, Ok(())) => outcome,
+            (Err(first), Err(second)) => Err(Exit {
+                code: first.code.max(second.code),
+                message: format!("{}\nhawser: {}", first.message, second.message),
+            }),
+        }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         self.code
     }

@@ -1,54 +1,53 @@
-//! Lists the sub-commands in groups in `hawser --help`; clap lists them without groups.
+//! Lists the sub-commands in groups in `hawser --help`, and the options for output under a heading; clap lists
+//! both without groups. The other headings are stated where options are declared.
 
 use std::fmt::Write as _;
 
 use clap::Command;
 
 /// Each group with its sub-commands, in the order in which they are shown.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Write a transport",
-        &[
-            "check",
-            "fmt",
-            "explain",
-            "lsp",
-            "dissector",
-            "emit",
-            "build",
-            "sim",
-            "replay",
-            "trace",
-            "shrink",
-            "debug",
-            "step",
-            "script",
-            "swarm",
-            "mutants",
-            "sweep",
-        ],
+        &["check", "fmt", "build", "explain", "programs", "sim", "test"],
     ),
     (
         "Move data",
         &[
-            "send", "recv", "cat", "serve", "get", "rpc", "rdma", "proxy", "gateway",
+            "serve", "get", "rpc", "rdma", "send", "recv", "cat", "gateway", "proxy",
         ],
     ),
-    ("Choose a transport", &["policy", "cib"]),
-    (
-        "Watch and steer",
-        &[
-            "events", "probe", "watch", "modify", "steer", "attach", "detach", "audit", "kernel",
-        ],
-    ),
+    ("Choose a transport", &["policy"]),
+    ("Watch and steer", &["watch", "bus", "kernel"]),
     (
         "Networks and measurements",
-        &["demo", "lab", "experiment", "bench"],
+        &["lab", "bench", "experiment", "demo"],
     ),
+    ("This machine", &["doctor", "completions"]),
 ];
 
-/// Returns `command` with a help text that lists its sub-commands in groups.
+/// The options of any command that select its output.
+const OUTPUT: &[&str] = &[
+    "json",
+    "verbose",
+    "output",
+    "show",
+    "trace",
+    "pcap",
+    "pcapng",
+    "html",
+    "svg",
+    "csv",
+    "record",
+    "show_topology",
+    "qlog",
+    "diagram",
+];
+
+/// Returns `command` with a help text that lists its sub-commands in groups, and options for output under a
+/// heading.
 pub(crate) fn grouped(command: Command) -> Command {
+    let command = with_output(command);
     let mut template = String::from("{about-with-newline}\n{usage-heading} {usage}\n\n");
     for (title, names) in GROUPS {
         let _ = writeln!(template, "{title}:");
@@ -66,6 +65,14 @@ pub(crate) fn grouped(command: Command) -> Command {
     command.help_template(template)
 }
 
+fn with_output(command: Command) -> Command {
+    let command = command.mut_args(|arg| match OUTPUT.contains(&arg.get_id().as_str()) {
+        true if !arg.is_positional() => arg.help_heading("Output"),
+        _ => arg,
+    });
+    command.mut_subcommands(with_output)
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -74,13 +81,24 @@ mod tests {
     use crate::Cli;
 
     #[test]
+    fn every_subcommand_is_consistent() {
+        grouped(Cli::command()).debug_assert();
+    }
+
+    #[test]
     fn every_subcommand_is_in_one_group() {
         let command = Cli::command();
-        let mut known: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut known: Vec<&str> = shown.map(Command::get_name).collect();
         let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
         known.sort_unstable();
         listed.sort_unstable();
         assert_eq!(listed, known);
+        assert!(
+            known.len() <= 26,
+            "{} sub-commands are too many for one list",
+            known.len()
+        );
     }
 
     #[test]

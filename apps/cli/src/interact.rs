@@ -11,6 +11,7 @@ use crate::exit::Exit;
 
 /// The options that let other processes watch and steer this one.
 #[derive(clap::Args, Clone, Default)]
+#[command(next_help_heading = "Interact")]
 pub(crate) struct InteractArgs {
     /// Let other processes of this user watch and steer this one at a socket; without PATH at
     /// $XDG_RUNTIME_DIR/hawser/interact.sock (docs/interact.md)
@@ -67,6 +68,7 @@ fn usual() -> Result<PathBuf, Exit> {
 
 /// The options that select a running process and the output format.
 #[derive(clap::Args, Clone)]
+#[command(next_help_heading = "Interact")]
 pub(crate) struct ClientArgs {
     /// The socket of the running process; by default $XDG_RUNTIME_DIR/hawser/interact.sock (for root
     /// without that variable: /run/hawser/interact.sock)

@@ -37,7 +37,7 @@ fn captured(scenario: &str) -> std::path::PathBuf {
         .with_extension("pcap");
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios");
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .arg("sim")
+        .args(["sim", "run"])
         .arg(scenarios.join(scenario))
         .arg("--pcap")
         .arg(&capture)

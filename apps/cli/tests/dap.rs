@@ -1,4 +1,4 @@
-//! `hawser debug --dap`: every movement that an editor offers. The expected lines are looked up in the source
+//! `hawser sim debug --dap`: every movement that an editor offers. The expected lines are looked up in the source
 //! file.
 
 use std::fs;

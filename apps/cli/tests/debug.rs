@@ -1,4 +1,4 @@
-//! `hawser debug`: its output is compared with that of `hawser trace` for the same run, and with the source.
+//! `hawser sim debug`: its output is compared with that of `hawser sim trace` for the same run, and with the source.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn objects(text: &str) -> Vec<Value> {
 
 /// Returns the answers to commands as objects. The first is the stop at the entry.
 fn answers(file: &str, commands: &str) -> Vec<Value> {
-    let (out, error, code) = hawser(&["debug", file, "--json"], commands);
+    let (out, error, code) = hawser(&["sim", "debug", file, "--json"], commands);
     assert_eq!(code, Some(0), "{error}\n{out}");
     objects(&out)
 }
@@ -51,7 +51,7 @@ const LOSSY: &str = "examples/scenarios/tcp-lossy.toml";
 #[test]
 fn debugger_events_equal_the_trace() {
     for file in [STOP_AND_WAIT, LOSSY] {
-        let (traced, error, _) = hawser(&["trace", file, "--to", "1s", "--json"], "");
+        let (traced, error, _) = hawser(&["sim", "trace", file, "--to", "1s", "--json"], "");
         let traced = objects(&traced);
         assert!(traced.len() > 100, "{error}");
         let answers = answers(file, &"trace\nevent\n".repeat(traced.len()));
@@ -66,7 +66,7 @@ fn debugger_events_equal_the_trace() {
 
 #[test]
 fn a_packet_is_made_by_the_line_that_the_trace_names() {
-    let (traced, ..) = hawser(&["trace", LOSSY, "--packet", "9", "--json"], "");
+    let (traced, ..) = hawser(&["sim", "trace", LOSSY, "--packet", "9", "--json"], "");
     let event = &objects(&traced)[0];
     let instructions = event["instructions"].as_array().expect("a list");
     let sender = instructions.iter().find(|instruction| instruction["packet"] == 9);
@@ -92,7 +92,9 @@ fn a_packet_is_in_flight_until_the_last_switch_has_forwarded_it() {
     const BOTTLENECK: &str = "examples/scenarios/tcp-bottleneck.toml";
     // The first packet is sent by host a, and takes 12 ms to host c through two switches.
     let (traced, ..) = hawser(
-        &["trace", BOTTLENECK, "--host", "c", "--to", "20ms", "--json"],
+        &[
+            "sim", "trace", BOTTLENECK, "--host", "c", "--to", "20ms", "--json",
+        ],
         "",
     );
     let arrival = objects(&traced);
@@ -115,7 +117,7 @@ fn a_packet_is_in_flight_until_the_last_switch_has_forwarded_it() {
 fn a_conversation_is_answered_line_by_line() {
     let commands =
         "break field cc.cwnd on a\ncontinue\nprint cc.cwnd > 0\nback\nreverse\nquit\nprint never\n";
-    let (out, error, code) = hawser(&["debug", LOSSY], commands);
+    let (out, error, code) = hawser(&["sim", "debug", LOSSY], commands);
     assert_eq!(code, Some(0), "{error}");
     assert!(
         out.contains("breakpoint 2: field cc.cwnd on a\nbreakpoint 2\n#"),
@@ -128,7 +130,7 @@ fn a_conversation_is_answered_line_by_line() {
 
 #[test]
 fn wrong_commands_end_the_debugger_with_the_usage_code() {
-    let (out, _, code) = hawser(&["debug", STOP_AND_WAIT], "go\nevent\nprint ctx.flihgt\n");
+    let (out, _, code) = hawser(&["sim", "debug", STOP_AND_WAIT], "go\nevent\nprint ctx.flihgt\n");
     assert_eq!(code, Some(2));
     assert!(out.contains("error: unknown command `go`"), "{out}");
     assert!(out.contains("[E0204]") && out.contains("did you mean"), "{out}");
@@ -159,7 +161,7 @@ fn a_run_that_fails_is_debugged_to_its_end() {
 
 #[test]
 fn an_unreadable_scenario_ends_with_the_input_code() {
-    let (_, error, code) = hawser(&["debug", "no/such/file.toml"], "");
+    let (_, error, code) = hawser(&["sim", "debug", "no/such/file.toml"], "");
     assert_eq!(code, Some(3));
     assert!(error.contains("cannot read no/such/file.toml"), "{error}");
 }
@@ -176,7 +178,7 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn start() -> Client {
         let mut child = Command::new(env!("CARGO_BIN_EXE_hawser"))
-            .args(["debug", "--dap"])
+            .args(["sim", "debug", "--dap"])
             .current_dir(root())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -443,11 +445,11 @@ fn an_adapter_ends_with_an_error_on_malformed_input() {
         ("GET / HTTP/1.1\r\n\r\n", "no header"),
         (&"x".repeat(1 << 20), "a header's line does not end"),
     ] {
-        let (_, error, code) = hawser(&["debug", "--dap"], input);
+        let (_, error, code) = hawser(&["sim", "debug", "--dap"], input);
         assert_eq!(code, Some(3), "{error}");
         assert!(error.contains(expected), "{expected}: {error}");
     }
-    let (out, error, code) = hawser(&["debug", "--dap"], "");
+    let (out, error, code) = hawser(&["sim", "debug", "--dap"], "");
     assert_eq!((out.as_str(), error.as_str(), code), ("", "", Some(0)));
 }
 

@@ -1,4 +1,4 @@
-//! `hawser dissector`: Wireshark shows what the program built, and no packet makes the script fail.
+//! `hawser build --as wireshark`: Wireshark shows what the program built, and no packet makes the script fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -189,8 +189,15 @@ impl Run {
             program.network, program.flows
         );
         std::fs::write(&scenario, text).expect("a file");
-        hawser(&["sim", &scenario, "--pcap", &capture]);
-        hawser(&["dissector", file.to_str().expect("a path"), "-o", &script]);
+        hawser(&["sim", "run", &scenario, "--pcap", &capture]);
+        hawser(&[
+            "build",
+            "--as",
+            "wireshark",
+            file.to_str().expect("a path"),
+            "-o",
+            &script,
+        ]);
         Run { folder, scenario, capture, script }
     }
 }
@@ -278,7 +285,7 @@ fn wireshark_shows_the_fields_the_program_built() {
     }
     for program in &PROGRAMS {
         let run = Run::of(program);
-        let rows = hawser(&["trace", &run.scenario, "--packets", "--json"]);
+        let rows = hawser(&["sim", "trace", &run.scenario, "--packets", "--json"]);
         let rows = rows
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).expect("an object"));
@@ -558,7 +565,7 @@ fn a_program_without_packets_has_no_dissector() {
     let file = folder.join("part.mtp");
     std::fs::write(&file, "const uint32 A = 1;\n").expect("a file");
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .arg("dissector")
+        .args(["build", "--as", "wireshark"])
         .arg(&file)
         .output();
     let output = output.expect("it runs");

@@ -90,7 +90,9 @@ fn values_that_vary_are_checked_before_the_first_seed() {
     for wrong in ["NOSUCH=1", "RTO=1s,5"] {
         for command in ["swarm", "mutants"] {
             let program = path.display().to_string();
-            let output = run(&[command, &program, "--plain", "--runs", "2", "--vary", wrong]);
+            let output = run(&[
+                "sim", command, &program, "--plain", "--runs", "2", "--vary", wrong,
+            ]);
             let message = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{command} {wrong}: {message}");
             assert!(!message.contains("seed"), "{command} {wrong}: {message}");
@@ -106,7 +108,7 @@ fn the_engine_of_a_scenario_is_the_one_that_runs_it() {
         .display()
         .to_string();
     let engine = |more: &[&str]| {
-        let message = good(&[&["sim", &scenario, "--json"], more].concat());
+        let message = good(&[&["sim", "run", &scenario, "--json"], more].concat());
         let message: serde_json::Value = serde_json::from_str(&message).expect("JSON");
         (message["engine"].clone(), message["trace_hash"].clone())
     };
@@ -117,7 +119,7 @@ fn the_engine_of_a_scenario_is_the_one_that_runs_it() {
     let named = format!("program = {:?}\nengine = \"native\"", example());
     let text = text.replace("program = \"../stop-and-wait.mtp\"", &named);
     fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("native.toml"), text).expect("it can be written");
-    let message = good(&["sim", "native.toml", "--json"]);
+    let message = good(&["sim", "run", "native.toml", "--json"]);
     let message: serde_json::Value = serde_json::from_str(&message).expect("JSON");
     assert_eq!(message["engine"], "native");
 }
@@ -159,13 +161,16 @@ fn a_scenario_that_names_a_library_does_not_run_its_code() {
     let native = scenario("native.toml", "engine = \"native\"");
 
     for arguments in [
-        &["sim", &plain, "--json"][..],
-        &["sim", &plain, "--engine", "interp", "--json"],
+        &["sim", "run", &plain, "--json"][..],
+        &["sim", "run", &plain, "--engine", "interp", "--json"],
     ] {
         let message: serde_json::Value = serde_json::from_str(&good(arguments)).expect("JSON");
         assert_eq!(message["engine"], "interp");
     }
-    for arguments in [&["sim", &native][..], &["sim", &plain, "--engine", "native"]] {
+    for arguments in [
+        &["sim", "run", &native][..],
+        &["sim", "run", &plain, "--engine", "native"],
+    ] {
         let (code, message) = ended(&run(arguments));
         assert_eq!(code, 3, "{message}");
         assert!(message.contains("--allow-native"), "{message}");
@@ -173,19 +178,19 @@ fn a_scenario_that_names_a_library_does_not_run_its_code() {
     assert_eq!(ended(&swarm(library.as_ref(), &["--engine", "interp"])).0, 0);
     assert!(!witness.exists(), "nothing of the library ran");
     let message: serde_json::Value =
-        serde_json::from_str(&good(&["sim", &plain, "--allow-native", "--json"])).expect("JSON");
+        serde_json::from_str(&good(&["sim", "run", &plain, "--allow-native", "--json"])).expect("JSON");
     assert_eq!(message["engine"], "native");
     assert!(witness.exists(), "the planted code runs once it may");
 }
 
 #[test]
 fn the_c_is_one_file_that_compiles() {
-    let c = good(&["emit", &example()]);
+    let c = good(&["build", "--as", "c", &example()]);
     assert!(
         c.contains("#line") && c.contains("stop-and-wait.mtp"),
         "its lines are marked"
     );
-    good(&["emit", &example(), "-o", "emitted.c"]);
+    good(&["build", "--as", "c", &example(), "-o", "emitted.c"]);
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emitted.c");
     assert_eq!(fs::read_to_string(&file).expect("it is there"), c);
     let compiled = Command::new("cc")
@@ -216,7 +221,7 @@ fn a_library_that_others_can_write_is_refused() {
 fn a_library_of_another_hawser_is_refused() {
     let path = built("stale.so");
     let mut bytes = fs::read(&path).expect("it is there");
-    let digest = digest_of(&good(&["emit", &example()]));
+    let digest = digest_of(&good(&["build", "--as", "c", &example()]));
     let at = bytes
         .windows(digest.len())
         .position(|w| w == digest.as_bytes())
@@ -271,7 +276,7 @@ fn a_library_that_is_not_a_program_is_refused() {
 fn a_missing_compiler_is_an_error_of_the_environment() {
     for arguments in [
         &["build", &example(), "-o", "never.so"][..],
-        &["swarm", &example(), "--engine", "native"],
+        &["sim", "swarm", &example(), "--engine", "native"],
     ] {
         let output = hawser(arguments)
             .env("CC", "no-such-compiler")
@@ -309,14 +314,14 @@ fn a_compiler_that_may_not_be_run_is_reported_as_missing() {
 fn a_wrong_program_is_not_built() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("engines-wrong.mtp");
     fs::write(&path, "context c { nosuch x; }\n").expect("it can be written");
-    for command in ["build", "emit"] {
-        let (code, message) = ended(&run(&[command, &path.display().to_string()]));
-        assert_eq!(code, 1, "{command}: {message}");
+    for form in ["library", "c"] {
+        let (code, message) = ended(&run(&["build", "--as", form, &path.display().to_string()]));
+        assert_eq!(code, 1, "{form}: {message}");
         assert!(message.contains("nosuch"), "{message}");
-        assert_eq!(ended(&run(&[command, "nosuch.mtp"])).0, 3);
+        assert_eq!(ended(&run(&["build", "--as", form, "nosuch.mtp"])).0, 3);
     }
     assert_eq!(ended(&run(&["build", &example(), "-o", "program.dll"])).0, 2);
-    assert_eq!(ended(&run(&["swarm", "tcp", "--engine", "jit"])).0, 2);
+    assert_eq!(ended(&run(&["sim", "swarm", "tcp", "--engine", "jit"])).0, 2);
 }
 
 /// The report's last line names the engine. Both engines give the same trace, and an explicit choice takes
@@ -339,9 +344,9 @@ fn a_long_run_is_machine_code_and_a_short_one_is_interpreted() {
         text.lines().last().expect("a line").to_owned()
     };
     let (short, long) = (scenario("64KiB"), scenario("32MiB"));
-    assert!(last(&["sim", &short]).ends_with(", engine interp"));
-    let chosen = last(&["sim", &long]);
+    assert!(last(&["sim", "run", &short]).ends_with(", engine interp"));
+    let chosen = last(&["sim", "run", &long]);
     assert!(chosen.ends_with(", engine native"), "{chosen}");
-    let interpreted = last(&["sim", &long, "--engine", "interp"]);
+    let interpreted = last(&["sim", "run", &long, "--engine", "interp"]);
     assert_eq!(chosen.replace("engine native", "engine interp"), interpreted);
 }

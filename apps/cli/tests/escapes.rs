@@ -118,20 +118,20 @@ fn commands_escape_control_characters_in_names() {
     for arguments in [
         &["check", "PROGRAM"][..],
         &["check", "--json", "PROGRAM"],
-        &["emit", "PROGRAM"],
-        &["dissector", "PROGRAM"],
+        &["build", "--as", "c", "PROGRAM"],
+        &["build", "--as", "wireshark", "PROGRAM"],
         &["fmt", "--check", "PROGRAM"],
-        &["sim", "SCENARIO"],
-        &["sim", "SCENARIO", "--json"],
-        &["replay", "SCENARIO", "--seed", "1"],
-        &["replay", "SCENARIO", "--seed", "1", "--json"],
-        &["trace", "SCENARIO"],
-        &["trace", "SCENARIO", "--json"],
-        &["trace", "SCENARIO", "--packets"],
-        &["trace", "SCENARIO", "--packets", "--json"],
-        &["sweep", "SWEEP", "--jobs", "1"],
-        &["sweep", "SWEEP", "--jobs", "1", "--json"],
-        &["swarm", "PROGRAM", "--plain", "--no-shrink", "--runs", "3"],
+        &["sim", "run", "SCENARIO"],
+        &["sim", "run", "SCENARIO", "--json"],
+        &["sim", "replay", "SCENARIO", "--seed", "1"],
+        &["sim", "replay", "SCENARIO", "--seed", "1", "--json"],
+        &["sim", "trace", "SCENARIO"],
+        &["sim", "trace", "SCENARIO", "--json"],
+        &["sim", "trace", "SCENARIO", "--packets"],
+        &["sim", "trace", "SCENARIO", "--packets", "--json"],
+        &["sim", "sweep", "SWEEP", "--jobs", "1"],
+        &["sim", "sweep", "SWEEP", "--jobs", "1", "--json"],
+        &["sim", "swarm", "PROGRAM", "--plain", "--no-shrink", "--runs", "3"],
         &[
             "swarm",
             "PROGRAM",
@@ -141,20 +141,27 @@ fn commands_escape_control_characters_in_names() {
             "3",
             "--json",
         ],
-        &["shrink", "SCENARIO", "--for", "2s"],
-        &["shrink", "SCENARIO", "--for", "2s", "--json"],
+        &["sim", "shrink", "SCENARIO", "--for", "2s"],
+        &["sim", "shrink", "SCENARIO", "--for", "2s", "--json"],
     ] {
         check(&place, arguments, "");
     }
     let steps = "connect 7001 from 40000\nsend 100\n+200ms\n";
-    check(&place, &["step", "--program", "PROGRAM", "--events"], steps);
+    check(
+        &place,
+        &["sim", "step", "--program", "PROGRAM", "--events"],
+        steps,
+    );
     let debugged = "contexts\nflight\nscopes\nstack\ncontinue\nevent\nquit\n";
-    for form in [&["debug", "SCENARIO"][..], &["debug", "SCENARIO", "--json"]] {
+    for form in [
+        &["sim", "debug", "SCENARIO"][..],
+        &["sim", "debug", "SCENARIO", "--json"],
+    ] {
         let output = place.hawser(form, debugged);
         harmless("debug", &output.stdout);
         harmless("debug", &output.stderr);
     }
-    let wrong = place.hawser(&["trace", "SCENARIO", "--host", "nosuch"], "");
+    let wrong = place.hawser(&["sim", "trace", "SCENARIO", "--host", "nosuch"], "");
     harmless("an error", &wrong.stderr);
 }
 
@@ -176,11 +183,11 @@ fn written_files_escape_control_characters_in_names() {
             "--record",
             "run.jsonl",
         ][..],
-        &["sim", "SCENARIO", "--trace", "trace.jsonl"],
-        &["sim", "SCENARIO", "--show-topology", "map.svg"],
-        &["sim", "SCENARIO", "--show-topology", "map.dot"],
-        &["trace", "SCENARIO", "--pcapng", "run.pcapng"],
-        &["shrink", "SCENARIO", "--for", "2s", "--out", "shrunk.toml"],
+        &["sim", "run", "SCENARIO", "--trace", "trace.jsonl"],
+        &["sim", "picture", "SCENARIO", "--show-topology", "map.svg"],
+        &["sim", "picture", "SCENARIO", "--show-topology", "map.dot"],
+        &["sim", "trace", "SCENARIO", "--pcapng", "run.pcapng"],
+        &["sim", "shrink", "SCENARIO", "--for", "2s", "--out", "shrunk.toml"],
         &[
             "swarm",
             "PROGRAM",
@@ -191,9 +198,9 @@ fn written_files_escape_control_characters_in_names() {
             "--save",
             "swarm.toml",
         ],
-        &["sweep", "SWEEP", "--jobs", "1", "--out", "swept"],
-        &["emit", "PROGRAM", "-o", "program.c"],
-        &["dissector", "PROGRAM", "-o", "program.lua"],
+        &["sim", "sweep", "SWEEP", "--jobs", "1", "--out", "swept"],
+        &["build", "--as", "c", "PROGRAM", "-o", "program.c"],
+        &["build", "--as", "wireshark", "PROGRAM", "-o", "program.lua"],
     ] {
         check(&place, arguments, "");
     }

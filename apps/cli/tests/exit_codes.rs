@@ -52,7 +52,7 @@ fn wrong_usage_ends_with_2() {
     for arguments in [
         &["nosuch"][..],
         &["check"],
-        &["sim", "a.toml", "--seed", "many"],
+        &["sim", "run", "a.toml", "--seed", "many"],
         &["explain", "E9999"],
     ] {
         let (code, message) = hawser(arguments);
@@ -64,8 +64,8 @@ fn wrong_usage_ends_with_2() {
 #[test]
 fn a_span_without_a_unit_ends_with_2() {
     for arguments in [
-        &["modify", "0:1", "tcp.conn.cc.cwnd", "9", "--lease", "5"][..],
-        &["steer", "fast", "--for", "5"],
+        &["bus", "modify", "0:1", "tcp.conn.cc.cwnd", "9", "--lease", "5"][..],
+        &["bus", "steer", "fast", "--for", "5"],
         &["watch", "--interval", "5"],
         &["kernel", "--for", "5"],
         &["rpc", "call", "10.9.0.1:7000", "--duration", "5"],
@@ -130,10 +130,14 @@ fn an_attachment_is_checked_without_a_process() {
 
 #[test]
 fn an_unreadable_file_ends_with_3() {
-    let missing = ["check", "sim", "fmt"].map(|command| vec![command, "nosuch.file"]);
+    let missing = ["check", "sim run", "fmt"]
+        .map(|command| command.split(' ').chain(["nosuch.file"]).collect::<Vec<_>>());
     let broken = file("broken.toml", "program = 3\n");
     let binary = file("binary.mtp", [0xff, 0xfe, 0x00]);
-    let others = [vec!["sim", broken.as_str()], vec!["check", binary.as_str()]];
+    let others = [
+        vec!["sim", "run", broken.as_str()],
+        vec!["check", binary.as_str()],
+    ];
     for arguments in missing.into_iter().chain(others) {
         let (code, message) = hawser(&arguments);
         assert_eq!(code, 3, "{arguments:?}: {message}");
@@ -228,8 +232,8 @@ fn built_in_programs_are_named_where_files_are() {
     for arguments in [
         &["check", "homa", "tcp-fast"][..],
         &["check", "--explain-offload", "tcp"],
-        &["emit", "homa"],
-        &["dissector", "homa"],
+        &["build", "--as", "c", "homa"],
+        &["build", "--as", "wireshark", "homa"],
     ] {
         assert_eq!(hawser(arguments), (0, String::new()), "{arguments:?}");
     }
@@ -239,7 +243,7 @@ fn built_in_programs_are_named_where_files_are() {
         message.contains("`homa` is built in, and has no file to format"),
         "{message}"
     );
-    let (code, message) = hawser(&["emit", "./homa"]);
+    let (code, message) = hawser(&["build", "--as", "c", "./homa"]);
     assert_eq!(
         (code, message.trim_end()),
         (3, "hawser: cannot read ./homa: the file does not exist")
@@ -252,22 +256,22 @@ fn files_without_an_end_end_with_3() {
     let zero = "/dev/zero";
     for (command, reported) in [
         (
-            "sim",
+            "sim run",
             "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
         (
-            "sweep",
+            "sim sweep",
             "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
         ("check", "cannot read /dev/zero: the path is not a file"),
-        ("emit", "cannot read /dev/zero: the path is not a file"),
+        ("build --as c", "cannot read /dev/zero: the path is not a file"),
         ("fmt", "cannot read /dev/zero: the path is not a file"),
         (
-            "step",
+            "test",
             "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
         (
-            "attach",
+            "bus attach",
             "/dev/zero: the file has more than the limit of 32768 bytes",
         ),
         (
@@ -295,7 +299,7 @@ fn files_without_an_end_end_with_3() {
                 "program = 'homa'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nlink = [{{ between = ['a', 'b'] }}]\n\
                  [[flow]]\nfrom = 'a'\nto = 'b'\ncalls = {{ reply = 1, {key} = '{name}' }}\n"
             );
-            let (code, message) = hawser(&["sim", &file("endless.toml", text)]);
+            let (code, message) = hawser(&["sim", "run", &file("endless.toml", text)]);
             assert_eq!(code, 3, "{name}: {message}");
             let expected = format!("`flow[0].calls.{key}`: cannot read ");
             assert!(
@@ -313,7 +317,13 @@ fn files_without_an_end_end_with_3() {
 fn a_scenario_may_come_from_a_pipe() {
     let scenario = repository().join("examples/scenarios/tcp-lossy.toml");
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
-    hawser.args(["sim", "/dev/stdin", "--show-topology", &file("piped.svg", "")]);
+    hawser.args([
+        "sim",
+        "picture",
+        "/dev/stdin",
+        "--show-topology",
+        &file("piped.svg", ""),
+    ]);
     hawser.stdin(std::process::Stdio::piped());
     let mut hawser = hawser.spawn().expect("hawser starts");
     let mut stdin = hawser.stdin.take().expect("a pipe");
@@ -327,7 +337,10 @@ fn a_span_of_time_that_ends_before_it_begins_ends_with_2() {
     let scenario = repository().join("examples/scenarios/tcp-clean.toml");
     let scenario = scenario.display().to_string();
     let drawn = file("drawn.html", "");
-    for arguments in [&["trace", &scenario][..], &["sim", &scenario, "--html", &drawn]] {
+    for arguments in [
+        &["sim", "trace", &scenario][..],
+        &["sim", "picture", &scenario, "--html", &drawn],
+    ] {
         let (code, message) = hawser(&[arguments, &["--from", "5s", "--to", "1s"]].concat());
         assert_eq!(code, 2, "{message}");
         assert!(message.contains("--from 5s is later than --to 1s"), "{message}");
@@ -353,8 +366,8 @@ fn a_flow_the_program_cannot_carry_is_reported_with_its_place() {
              [[flow]]\nfrom = 'a'\nto = 'b'\n{flow}\n"
         );
         let scenario = file("not-carried.toml", text);
-        for command in ["sim", "trace", "shrink"] {
-            let (code, message) = hawser(&[command, &scenario]);
+        for command in ["run", "trace", "shrink"] {
+            let (code, message) = hawser(&["sim", command, &scenario]);
             assert_eq!(code, 3, "{command}: {message}");
             assert!(
                 message.contains(&format!("{scenario}: {reported}")),
@@ -430,7 +443,7 @@ fn a_failing_swarm_saves_a_replayable_scenario() {
     );
     let result: serde_json::Value = serde_json::from_slice(&swarm.stdout).expect("one value");
     assert_eq!((&result["ok"], &result["seed"]), (&false.into(), &1.into()));
-    let (code, message) = hawser(&["replay", &saved.display().to_string(), "--seed", "1"]);
+    let (code, message) = hawser(&["sim", "replay", &saved.display().to_string(), "--seed", "1"]);
     assert_eq!(code, 1, "{message}");
 }
 
@@ -445,7 +458,15 @@ fn a_swarm_result_does_not_depend_on_the_job_count() {
         .display()
         .to_string();
     let swarm = |more: &[&str]| {
-        let common = ["swarm", &program, "--json", "--no-shrink", "--save", &saved];
+        let common = [
+            "sim",
+            "swarm",
+            &program,
+            "--json",
+            "--no-shrink",
+            "--save",
+            &saved,
+        ];
         let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
             .args(common)
             .args(more)
@@ -479,7 +500,7 @@ fn a_swarm_result_does_not_depend_on_the_job_count() {
 #[test]
 fn a_swarm_sets_params() {
     let program = repository().join("examples/go-back-n.mtp").display().to_string();
-    let swarm = |param: &str| hawser(&["swarm", &program, "--runs", "1", "--param", param]);
+    let swarm = |param: &str| hawser(&["sim", "swarm", &program, "--runs", "1", "--param", param]);
     assert_eq!(swarm("RTO=3s"), (0, String::new()));
     assert_eq!(swarm("RTO").0, 2);
     assert_eq!(swarm("RTO=soon").0, 2);
@@ -499,14 +520,14 @@ fn absent_programs_and_params_end_with_2_or_3() {
         let (code, message) = serve(options);
         assert_eq!(code, 2, "{options:?}: {message}");
     }
-    assert_eq!(hawser(&["swarm", "nosuch"]).0, 2);
-    assert_eq!(hawser(&["script", "--program=nosuch", "."]).0, 2);
+    assert_eq!(hawser(&["sim", "swarm", "nosuch"]).0, 2);
+    assert_eq!(hawser(&["test", "--program=nosuch", "a.pkt"]).0, 2);
     assert_eq!(serve(&["--program=nosuch.mtp"]).0, 3);
     // Unknown names within a file are faults of that file.
     let scenario = |line: &str| {
         let rest = "host = [{ name = 'a' }, { name = 'b' }]\nlink = [{ between = ['a', 'b'] }]\n\
                     flow = [{ from = 'a', to = 'b', bulk = { bytes = 1 } }]\n";
-        hawser(&["sim", &file("names.toml", format!("{line}\n{rest}"))])
+        hawser(&["sim", "run", &file("names.toml", format!("{line}\n{rest}"))])
     };
     for (line, reported) in [
         ("program = 'nosuch'", "unknown program `nosuch`"),
@@ -603,7 +624,7 @@ fn scripts_in_the_kernel_take_root() {
     let mut command = Command::new("unshare");
     command.args(["-Ur", env!("CARGO_BIN_EXE_hawser")]);
     let output = command
-        .args(["script", "--target=xdp", script])
+        .args(["test", "--target=xdp", script])
         .output()
         .expect("unshare starts");
     let message = String::from_utf8_lossy(&output.stderr);

@@ -56,7 +56,13 @@ fn an_error_of_a_peer_reaches_the_terminal_escaped() {
             .expect("it reads");
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    let output = hawser(&["cib", "list", "--socket", socket.to_str().expect("a plain path")]);
+    let output = hawser(&[
+        "policy",
+        "knowledge",
+        "list",
+        "--socket",
+        socket.to_str().expect("a plain path"),
+    ]);
     answers.join().expect("it ends");
     assert!(
         harmless(&output).contains("no \\u001b]0;title\\u0007 \\u202eevil"),
@@ -95,22 +101,31 @@ fn line_feeds_of_peers_are_escaped() {
     let folder = Folder::new().expect("a folder");
     for (command, answers, expected) in [
         (
-            "probe",
+            "bus probe",
             [HELLO, flows],
             "0:1 tcp.conn x\\u000a0:2 tcp.conn\\u2028y\\u0085z command=\"a\\n0:3 b cgroup=/\"",
         ),
         (
-            "audit",
+            "bus audit",
             [HELLO, log],
             "0.000 s a\\u000ab: v of 0:1 refused: c\\u000ad",
         ),
-        ("audit", [HELLO, ERROR], "hawser: no\\u000ahawser: all is well"),
-        ("probe", [ERROR, ERROR], "hawser: no\\u000ahawser: all is well"),
+        (
+            "bus audit",
+            [HELLO, ERROR],
+            "hawser: no\\u000ahawser: all is well",
+        ),
+        (
+            "bus probe",
+            [ERROR, ERROR],
+            "hawser: no\\u000ahawser: all is well",
+        ),
     ] {
         let socket = folder.join("s");
         let _ = std::fs::remove_file(&socket);
         let peer = answering(&socket, Box::leak(Box::new(answers)));
-        let output = hawser(&[command, "--socket", socket.to_str().expect("a plain path")]);
+        let at = ["--socket", socket.to_str().expect("a plain path")];
+        let output = hawser(&command.split(' ').chain(at).collect::<Vec<_>>());
         peer.join().expect("it ends");
         assert_eq!(harmless(&output).trim_end(), expected);
     }
@@ -120,7 +135,10 @@ fn line_feeds_of_peers_are_escaped() {
 #[test]
 fn a_line_without_end_ends_the_client_within_its_bound() {
     let folder = Folder::new().expect("a folder");
-    for (command, answers_ended) in [(["cib", "list"], 5), (["audit", "--json"], 5)] {
+    for (command, answers_ended) in [
+        (["policy", "knowledge", "list"], 5),
+        (["bus", "audit", "--json"], 5),
+    ] {
         let socket = folder.join(command[0]);
         let listener = UnixListener::bind(&socket).expect("a socket");
         let sends = std::thread::spawn(move || {
@@ -184,7 +202,11 @@ fn a_socket_planted_by_another_user_is_not_used() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let path = socket.to_str().expect("a plain path");
-    for command in [&["probe"][..], &["events", "--json"], &["cib", "list"]] {
+    for command in [
+        &["bus", "probe"][..],
+        &["bus", "events", "--json"],
+        &["policy", "knowledge", "list"],
+    ] {
         let output = hawser(&[command, &["--socket", path]].concat());
         assert_eq!(output.status.code(), Some(4), "{output:?}");
         assert!(

@@ -35,7 +35,7 @@ python3 -m http.server 8080 --bind 0.0.0.0 > server.log 2>&1 & ALL=$!
 trap 'kill $ALL 2> /dev/null || true' EXIT
 "$HAWSER" kernel --name "$NAME" --interact=k.sock --json > kernel & K=$!; ALL="$ALL $K"
 until [ -S k.sock ]; do sleep 0.01; done
-"$HAWSER" events 'kernel.tcp.*' --json $S > offers
+"$HAWSER" bus events 'kernel.tcp.*' --json $S > offers
 "$HAWSER" watch 'kernel.tcp.*' $S --scope local.port=8080 --json --every 50ms \
     --record recording --qlog out.sqlog > lines & W=$!
 ALL="$ALL $W"
@@ -43,27 +43,27 @@ until [ -s lines ]; do sleep 0.05; done
 until ss -Hltn 'sport = :8080' | grep -q .; do sleep 0.05; done
 "$HAWSER" get http://10.9.0.1:8080/file -o got --json --dev tun:h0 --kernel-addr 10.9.0.1/24 \
     --addr 10.9.0.2/24 --faults rate=40Mbit/s,delay=10ms,queue=200kB > result & G=$!; ALL="$ALL $G"
-flows() { "$HAWSER" probe $S | awk '$3 == "10.9.0.1:8080" && $5 ~ /^10\.9\.0\.2:/ { print $1 }'; }
+flows() { "$HAWSER" bus probe $S | awk '$3 == "10.9.0.1:8080" && $5 ~ /^10\.9\.0\.2:/ { print $1 }'; }
 until F=$(flows) && [ -n "$F" ]; do sleep 0.05; done
-cwnd() { "$HAWSER" probe $F kernel.tcp.conn.cc.cwnd $S | sed 's/.*= //'; }
+cwnd() { "$HAWSER" bus probe $F kernel.tcp.conn.cc.cwnd $S | sed 's/.*= //'; }
 grown() { until [ "$(cwnd)" -gt 40000 ]; do sleep 0.05; done; }
 sleep 0.5; grown
-"$HAWSER" probe --json $S > flows
-"$HAWSER" probe "$F" --json $S > probed
+"$HAWSER" bus probe --json $S > flows
+"$HAWSER" bus probe "$F" --json $S > probed
 ss -Htne state established 'sport = :8080' > socket
 
-"$HAWSER" modify "$F" kernel.tcp.conn.cc.cwnd 20000 --lease 60s $S > modified & M=$!; ALL="$ALL $M"
+"$HAWSER" bus modify "$F" kernel.tcp.conn.cc.cwnd 20000 --lease 60s $S > modified & M=$!; ALL="$ALL $M"
 until ss -Hti 'sport = :8080' | grep -q "$NAME" && [ "$(cwnd)" = 20000 ]; do sleep 0.05; done
 sleep 0.5
 ss -Hti state established 'sport = :8080' > held
-"$HAWSER" probe "$F" --json $S > probed-held
+"$HAWSER" bus probe "$F" --json $S > probed-held
 kill $M; wait $M || true
 grown
-"$HAWSER" modify "$F" kernel.tcp.conn.cc.cwnd 20000 --lease 400ms $S > leased
+"$HAWSER" bus modify "$F" kernel.tcp.conn.cc.cwnd 20000 --lease 400ms $S > leased
 grown
 ss -Hti state established 'sport = :8080' > free
-"$HAWSER" modify "$F" kernel.tcp.conn.srtt 1 $S 2> refused || echo "code $?"
-"$HAWSER" audit $S > audit
+"$HAWSER" bus modify "$F" kernel.tcp.conn.srtt 1 $S 2> refused || echo "code $?"
+"$HAWSER" bus audit $S > audit
 
 wait $G; cmp file got; echo same
 # The flow's end is reported once the server has closed it, too.
@@ -556,13 +556,13 @@ trap 'kill $ALL 2> /dev/null || true' EXIT
 until [ -s other ]; do sleep 0.05; done
 "$HAWSER" kernel $WHERE --name "$NAME" --interact=k.sock --json > kernel & ALL="$ALL $!"
 until [ -s kernel ]; do sleep 0.05; done
-"$HAWSER" probe --json --scope "command=python3 remote.port=8081" $S > flows
-"$HAWSER" probe --json --scope "command=perl remote.port=8081" $S > none
+"$HAWSER" bus probe --json --scope "command=python3 remote.port=8081" $S > flows
+"$HAWSER" bus probe --json --scope "command=perl remote.port=8081" $S > none
 [ -s flows ] || exit 0
 F=$(sed 's/.*"flow":"\([^"]*\)".*/\1/' flows)
-"$HAWSER" probe "$F" kernel.tcp.conn.state --json $S > probed
-"$HAWSER" probe $S > text
-"$HAWSER" modify "$F" kernel.tcp.conn.cc.cwnd 20000 --lease 1s $S 2> refused || echo "code $?" >> refused
+"$HAWSER" bus probe "$F" kernel.tcp.conn.state --json $S > probed
+"$HAWSER" bus probe $S > text
+"$HAWSER" bus modify "$F" kernel.tcp.conn.cc.cwnd 20000 --lease 1s $S 2> refused || echo "code $?" >> refused
 "$HAWSER" watch kernel.tcp.acked $S --scope "pid=$(cut -d' ' -f1 other) remote.port=8081" --json --for 2s > lines
 "$HAWSER" watch kernel.tcp.acked $S --scope "pid=1 remote.port=8081" --json --for 1s > other_flows
 "#;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::place::Place;
 
 /// The phone's stack, on the subnet of the lab's first link.
-const STACK: &str = "--dev packet:wlan0 --addr 10.77.0.9/24 --gateway 10.77.0.2";
+const STACK: &str = "--dev packet:wlan0 --addr 10.77.0.9/24 --router 10.77.0.2";
 
 /// A shell fragment that waits for the server's output and extracts the certificate's SHA-256.
 const PIN: &str = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \

@@ -1,4 +1,4 @@
-//! `hawser mutants`: its report on a program is compared with the program's text.
+//! `hawser sim mutants`: its report on a program is compared with the program's text.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,13 @@ use serde_json::Value;
 fn mutants(args: &[&str]) -> (Option<i32>, Value) {
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .args(["mutants", "examples/stop-and-wait.mtp", "--plain", "--json"])
+        .args([
+            "sim",
+            "mutants",
+            "examples/stop-and-wait.mtp",
+            "--plain",
+            "--json",
+        ])
         .args(args)
         .output()
         .expect("hawser starts");

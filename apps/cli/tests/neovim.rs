@@ -173,7 +173,7 @@ fn neovim_works_as_the_page_describes() {
 
     let command = seen["command"].as_str().expect("a text");
     assert!(
-        command.contains("hawser sim ") && command.contains("stop-and-wait.toml"),
+        command.contains("hawser sim run ") && command.contains("stop-and-wait.toml"),
         "{command}"
     );
     let run = seen["run"].as_str().expect("a text");

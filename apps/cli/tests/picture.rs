@@ -23,10 +23,10 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// Runs `hawser sim` with these options on a scenario. Returns its report.
+/// Runs `hawser sim run` with these options on a scenario. Returns its report.
 fn sim(scenario: &str, options: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .args(["sim", scenario, "--json"])
+        .args(["sim", "run", scenario, "--json"])
         .args(options)
         .current_dir(root())
         .output()
@@ -58,7 +58,7 @@ fn the_network_of_a_scenario_is_drawn() {
     let draw = |name: &str| {
         let out = folder().join(name);
         let status = Command::new(env!("CARGO_BIN_EXE_hawser"))
-            .arg("sim")
+            .args(["sim", "picture"])
             .arg(&scenario)
             .arg("--show-topology")
             .arg(&out)

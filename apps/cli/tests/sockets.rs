@@ -278,9 +278,9 @@ fn a_udp_socket_device_rejects_other_programs_and_addresses() {
             "--addr is for",
         ),
         (
-            "serve . --dev udp:127.0.0.1:4433 --gateway 10.9.0.1",
+            "serve . --dev udp:127.0.0.1:4433 --router 10.9.0.1",
             2,
-            "--gateway is for",
+            "--router is for",
         ),
         ("proxy --dev udp:127.0.0.1:0", 4, "only programs in UDP"),
         (

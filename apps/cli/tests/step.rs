@@ -1,4 +1,4 @@
-//! `hawser step`: files, the prompt, and the reports on files that fail.
+//! `hawser test` and `hawser sim step`: files, the prompt, and the reports on files that fail.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 fn hawser(arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .arg("step")
         .args(arguments)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .stdin(Stdio::piped())
@@ -35,7 +34,7 @@ fn file(name: &str, content: &str) -> PathBuf {
 #[test]
 fn the_files_of_a_folder_run_on_both_engines() {
     for engine in ["interp", "native"] {
-        let output = hawser(&["examples", "--json", "--engine", engine], "");
+        let output = hawser(&["test", "examples", "--json", "--engine", engine], "");
         let report: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
         assert_eq!(report["ok"], true, "{report}");
         assert!(report["files"].as_u64() >= Some(4), "{report}");
@@ -46,7 +45,7 @@ fn the_files_of_a_folder_run_on_both_engines() {
 #[test]
 fn exit_codes_tell_a_failing_file_from_one_that_cannot_be_read() {
     let failing = file("failing.steps", "program tcp\nconnect 80\n> nothing for 1s\n");
-    let output = hawser(&[&failing.display().to_string()], "");
+    let output = hawser(&["test", &failing.display().to_string()], "");
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
     assert!(
@@ -56,10 +55,10 @@ fn exit_codes_tell_a_failing_file_from_one_that_cannot_be_read() {
     assert!(printed.contains("sent by "), "{printed}");
 
     let broken = file("broken.steps", "program tcp\nconect 80\n");
-    let output = hawser(&[&broken.display().to_string()], "");
+    let output = hawser(&["test", &broken.display().to_string()], "");
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("broken.steps:2:1: `conect` begins no step"));
-    assert_eq!(hawser(&[], "").status.code(), Some(2));
+    assert_eq!(hawser(&["test"], "").status.code(), Some(2));
 }
 
 #[test]
@@ -68,7 +67,7 @@ fn typed_steps_are_answered_and_can_be_saved() {
     let saved = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("typed.steps");
     let program = format!("{}/../../examples/stop-and-wait.mtp", env!("CARGO_MANIFEST_DIR"));
     let save = saved.display().to_string();
-    let output = hawser(&["--program", &program, "--save", &save], typed);
+    let output = hawser(&["sim", "step", "--program", &program, "--save", &save], typed);
     assert_eq!(output.status.code(), Some(1), "one line is no step");
     assert!(text(&output.stderr).contains("5:1: `sned` begins no step"));
     let printed = text(&output.stdout);
@@ -79,6 +78,6 @@ fn typed_steps_are_answered_and_can_be_saved() {
         "{printed}"
     );
 
-    let again = hawser(&[&save, "--json"], "");
+    let again = hawser(&["test", &save, "--json"], "");
     assert_eq!(again.status.code(), Some(0), "{}", text(&again.stdout));
 }

@@ -1,4 +1,4 @@
-//! `hawser sweep`: each task runs once, wherever it runs and whichever processes die.
+//! `hawser sim sweep`: each task runs once, wherever it runs and whichever processes die.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,7 +42,7 @@ fn write(folder: &Folder, sweep: &str) {
 
 fn command(folder: &Folder, args: &[&str]) -> Command {
     let mut command = Command::new(HAWSER);
-    command.arg("sweep").arg(folder.join("sweep.toml"));
+    command.args(["sim", "sweep"]).arg(folder.join("sweep.toml"));
     command.arg("--out").arg(folder.join("out")).args(args);
     command
 }
@@ -97,7 +97,7 @@ fn a_sweep_runs_missing_combinations_and_keeps_the_others() {
     fs::write(folder.join("by-hand.toml"), by_hand).expect("it is written");
     let mut alone = Command::new(HAWSER);
     alone
-        .arg("sim")
+        .args(["sim", "run"])
         .arg(folder.join("by-hand.toml"))
         .args(["--seed", "2", "--json"]);
     let (_, alone, _) = read(&alone.output().expect("hawser starts"));
@@ -265,7 +265,7 @@ fn a_scenario_is_read_from_a_file_and_not_from_a_pipe() {
 fn the_example_of_the_page_is_the_one_in_the_repository() {
     let page = fs::read_to_string(root().join("docs/sweeps.md")).expect("the page");
     let example = fs::read_to_string(root().join("examples/sweeps/windows.toml")).expect("the example");
-    assert!(page.contains("hawser sweep examples/sweeps/windows.toml"));
+    assert!(page.contains("hawser sim sweep examples/sweeps/windows.toml"));
     let (_, rest) = page.split_once("```toml\n").expect("a block");
     let (shown, _) = rest.split_once("```\n").expect("its end");
     assert_eq!(shown, example);
@@ -364,7 +364,7 @@ begin() {
 begin --head --port=6379 --include-dashboard=false --temp-dir="$FOLDER/ray"
 begin --address=127.0.0.1:6379
 node=$!
-"$HAWSER" sweep "$FOLDER/sweep.toml" --out "$FOLDER/out" --on ray --python "$RAY/python" --json &
+"$HAWSER" sim sweep "$FOLDER/sweep.toml" --out "$FOLDER/out" --on ray --python "$RAY/python" --json &
 sweep=$!
 until [ "$(ls "$FOLDER/out/results" | wc -l)" -ge 20 ]; do
     sleep 0.1

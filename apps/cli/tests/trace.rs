@@ -1,4 +1,4 @@
-//! `hawser trace`: its output is compared with the source itself.
+//! `hawser sim trace`: its output is compared with the source itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn root() -> PathBuf {
 fn trace(args: &[&str]) -> (String, String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = command
-        .arg("trace")
+        .args(["sim", "trace"])
         .args(args)
         .current_dir(root())
         .output()
@@ -234,7 +234,7 @@ fn captured(scenario: &str) -> Vec<Segment> {
     let capture = folder.join("run.pcap");
     let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
     command
-        .args(["sim", scenario, "--pcap"])
+        .args(["sim", "run", scenario, "--pcap"])
         .arg(&capture)
         .current_dir(root());
     command.output().expect("it runs");
@@ -470,7 +470,7 @@ fn a_rejected_packet_is_shown_with_its_parser() {
     std::fs::write(&scenario, text.replace("loss = 0.01", "corrupt = 0.02")).expect("a file");
     let scenario = scenario.to_str().expect("a path");
     let report = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .args(["sim", scenario, "--json"])
+        .args(["sim", "run", scenario, "--json"])
         .output();
     let report: Value = serde_json::from_slice(&report.expect("it runs").stdout).expect("a report");
     let hosts = report["hosts"].as_array().expect("a list");
@@ -539,7 +539,7 @@ fn a_replay_writes_the_events_a_trace_prints() {
     let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let file = folder.join("events.jsonl");
     let replay = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .args(["replay", LOSSY, "--seed", "3", "--trace"])
+        .args(["sim", "replay", LOSSY, "--seed", "3", "--trace"])
         .arg(&file)
         .current_dir(root())
         .output();
@@ -556,7 +556,7 @@ fn a_script_writes_its_trace() {
     let file = folder.join("events.jsonl");
     let script = "transports/tcp/scripts";
     let run = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .args(["script", script, "--trace"])
+        .args(["test", script, "--trace"])
         .arg(&file)
         .current_dir(root())
         .output();
@@ -742,7 +742,7 @@ fn events_and_peak(form: &[&str], mib: u64) -> (u64, u64) {
     );
     std::fs::write(&scenario, text).expect("a file");
     let mut child = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .arg("trace")
+        .args(["sim", "trace"])
         .args(form)
         .arg(&scenario)
         .stdout(std::process::Stdio::piped())

@@ -1,4 +1,4 @@
-//! `hawser trace` of hosts that go down, and of hosts at switches.
+//! `hawser sim trace` of hosts that go down, and of hosts at switches.
 
 use std::path::Path;
 

@@ -25,11 +25,11 @@ WATCH=$!
 until [ -s lines ]; do sleep 0.05; done
 curl -s --max-time 5 http://10.9.0.2/file -o copy > fetched 2>&1 &
 FLOW=
-until FLOW=$("$HAWSER" probe --socket socket | awk '$2 == "tcp.conn" { print $1 }') && [ -n "$FLOW" ]; do
+until FLOW=$("$HAWSER" bus probe --socket socket | awk '$2 == "tcp.conn" { print $1 }') && [ -n "$FLOW" ]; do
     sleep 0.02
 done
 sleep 0.8
-"$HAWSER" modify --socket socket "$FLOW" tcp.conn.cc.cwnd 20000 --lease 500ms > modified
+"$HAWSER" bus modify --socket socket "$FLOW" tcp.conn.cc.cwnd 20000 --lease 500ms > modified
 wait $WATCH
 "$HAWSER" watch --replay recording --qlog out.qlog --diagram again.svg
 "#;

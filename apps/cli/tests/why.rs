@@ -67,7 +67,7 @@ fn a_timer_that_was_not_started_is_named_with_its_last_line() {
     );
     // The packets are OPEN, the acknowledgement of the returned data, and FIN. The third is lost.
     scenario(&folder, "drop = [3]", "bulk = { back = 1000 }");
-    let (out, error, code) = hawser(&folder, &["sim", "run.toml"]);
+    let (out, error, code) = hawser(&folder, &["sim", "run", "run.toml"]);
     assert_eq!(code, Some(1), "{error}");
     let story = story(&out);
     assert!(story.len() <= 30, "{out}");
@@ -121,7 +121,7 @@ fn the_json_story_equals_the_text_and_is_absent_on_success() {
     let object = |arguments: &[&str]| -> Value {
         serde_json::from_str(&hawser(&folder, arguments).0).expect("an object")
     };
-    let report = object(&["replay", "run.toml", "--seed", "7", "--json"]);
+    let report = object(&["sim", "replay", "run.toml", "--seed", "7", "--json"]);
     let why = &report["why"];
     assert_eq!(why["failure"], report["failures"][0]);
     assert_eq!(
@@ -146,7 +146,7 @@ fn the_json_story_equals_the_text_and_is_absent_on_success() {
         "{events:?}"
     );
     scenario(&folder, "", "bulk = { bytes = 1000 }");
-    let report = object(&["sim", "run.toml", "--json"]);
+    let report = object(&["sim", "run", "run.toml", "--json"]);
     assert_eq!(
         (&report["ok"], &report["why"]),
         (&Value::Bool(true), &Value::Null)
@@ -164,7 +164,7 @@ fn a_story_ends_where_a_run_went_wrong() {
         "unwrap(ev.seq, c.rcvd) <= c.rcvd",
     );
     scenario(&folder, "duplicate = 1.0", "bulk = { bytes = '20KiB' }");
-    let (out, error, code) = hawser(&folder, &["sim", "run.toml", "--json"]);
+    let (out, error, code) = hawser(&folder, &["sim", "run", "run.toml", "--json"]);
     assert_eq!(code, Some(1), "{error}");
     let report: Value = serde_json::from_str(&out).expect("an object");
     let why = &report["why"];
@@ -196,7 +196,7 @@ fn a_false_assert_is_the_last_event_of_the_story() {
         "void received(gbn_pkt ev, gbn_conn c) {\n    assert(ev.kind != FIN);",
     );
     scenario(&folder, "", "bulk = { bytes = 1000 }");
-    let (out, ..) = hawser(&folder, &["sim", "run.toml"]);
+    let (out, ..) = hawser(&folder, &["sim", "run", "run.toml"]);
     let story = story(&out);
     let last = story.last().expect("a story");
     assert!(
@@ -225,11 +225,11 @@ fn a_scenario_is_shrunk_to_one_flow_and_one_lost_packet() {
         "if (c.nxt > c.una + 1 && !c.rtx.armed) emit timer_start",
     );
     std::fs::write(folder.join("large.toml"), LARGE).expect("write");
-    let (_, error, code) = hawser(&folder, &["sim", "large.toml"]);
+    let (_, error, code) = hawser(&folder, &["sim", "run", "large.toml"]);
     assert_eq!(code, Some(1), "{error}");
     let (out, error, code) = hawser(
         &folder,
-        &["shrink", "large.toml", "--out", "small.toml", "--json"],
+        &["sim", "shrink", "large.toml", "--out", "small.toml", "--json"],
     );
     assert_eq!(code, Some(0), "{error}");
     let result: Value = serde_json::from_str(&out).expect("an object");
@@ -248,11 +248,11 @@ fn a_scenario_is_shrunk_to_one_flow_and_one_lost_packet() {
         .filter(|line| line.starts_with("drop = ["))
         .collect();
     assert_eq!((drops.len(), drops[0].matches(',').count()), (1, 0), "{small}");
-    let (out, _, code) = hawser(&folder, &["sim", "small.toml"]);
+    let (out, _, code) = hawser(&folder, &["sim", "run", "small.toml"]);
     assert_eq!(code, Some(1), "{out}");
     assert!(out.contains("the end of the stream did not come"), "{out}");
     scenario(&folder, "", "bulk = { bytes = 1000 }");
-    let (_, error, code) = hawser(&folder, &["shrink", "run.toml"]);
+    let (_, error, code) = hawser(&folder, &["sim", "shrink", "run.toml"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("run.toml with seed 1 does not fail"), "{error}");
 }
@@ -268,7 +268,7 @@ fn a_swarm_shrinks_its_first_failure_and_prints_why() {
     let swarm = |more: &[&str]| {
         let (_, error, code) = hawser(
             &folder,
-            &[&["swarm", "planted.mtp", "--plain", "--runs", "20"], more].concat(),
+            &[&["sim", "swarm", "planted.mtp", "--plain", "--runs", "20"], more].concat(),
         );
         assert_eq!(code, Some(1), "{error}");
         let saved = std::fs::read_to_string(folder.join("swarm-failure.toml")).expect("the scenario");
@@ -307,7 +307,7 @@ fn packets_lost_in_a_downed_switch_name_their_sending_line() {
     let text = std::fs::read_to_string(path).expect("the example");
     let fall = "\n[[at]]\ntime = \"500ms\"\nswitch = \"s2\"\nstate = \"down\"\n";
     std::fs::write(folder.join("run.toml"), text + fall).expect("write");
-    let (out, error, code) = hawser(&folder, &["sim", "run.toml"]);
+    let (out, error, code) = hawser(&folder, &["sim", "run", "run.toml"]);
     assert_eq!(code, Some(1), "{error}");
     let story = story(&out);
     assert!(

@@ -1,4 +1,4 @@
-"""Runs the tasks of a sweep on a Ray cluster: what ``hawser sweep --on ray`` starts.
+"""Runs the tasks of a sweep on a Ray cluster: what ``hawser sim sweep --on ray`` starts.
 
 Standard input has one JSON object: what to run (``program``, ``sweep``, ``options``), the numbers of the tasks, and
 the files that they read, by relative path, in base64. Standard output has a line for each task: ``{"number": …,
@@ -41,7 +41,7 @@ def run(files: dict[str, str], program: str, sweep: str, options: list[str], num
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.write(base64.b64decode(content))
-        command = [found, "sweep", os.path.join(folder, sweep), "--worker", *options]
+        command = [found, "sim", "sweep", os.path.join(folder, sweep), "--worker", *options]
         asked = "".join(f"{number}\n" for number in numbers)
         done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)
     if done.returncode < 0:

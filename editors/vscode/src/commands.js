@@ -9,12 +9,12 @@ function serverCommand(hawser) {
 
 /** The debug adapter. */
 function debugCommand(hawser) {
-  return { command: hawser, args: ["debug", "--dap"] };
+  return { command: hawser, args: ["sim", "debug", "--dap"] };
 }
 
-/** A line for a terminal: `hawser sim FILE`, with each word quoted for the shell if necessary. */
+/** A line for a terminal: `hawser sim run FILE`, with each word quoted for the shell if necessary. */
 function commandLine(hawser, subcommand, path, platform) {
-  return [hawser, subcommand, path].map((word) => quoted(word, platform)).join(" ");
+  return [hawser, ...subcommand.split(" "), path].map((word) => quoted(word, platform)).join(" ");
 }
 
 function quoted(word, platform) {

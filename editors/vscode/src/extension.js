@@ -42,8 +42,8 @@ async function startClient() {
 
 async function activate(context) {
   const commands = {
-    "hawser.simulate": (path) => inTerminal("sim", file(path)),
-    "hawser.swarm": (path) => inTerminal("swarm", file(path)),
+    "hawser.simulate": (path) => inTerminal("sim run", file(path)),
+    "hawser.swarm": (path) => inTerminal("sim swarm", file(path)),
     "hawser.debug": (path) => {
       const scenario = file(path);
       return scenario && vscode.debug.startDebugging(undefined, debugConfiguration(scenario));

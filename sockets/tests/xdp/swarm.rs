@@ -2,7 +2,7 @@
 //! the kernel run in front of a stack that sleeps. At the far end, faults by the rules of simulated links act
 //! on the frames of both directions.
 //!
-//! As in `hawser swarm`, a run has to be safe (all bytes arrive, each once, in order) and live (it ends). If
+//! As in `hawser sim swarm`, a run has to be safe (all bytes arrive, each once, in order) and live (it ends). If
 //! the program supports it, the run also has to be tidy (no connection is left). Unlike there, a seed gives
 //! the same conditions but not the same run, because time is real.
 

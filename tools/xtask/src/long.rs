@@ -17,7 +17,7 @@ struct Mode {
 /// The swarm of a program, whose name is `$0`. The file `swarm.args` in the program's folder holds its claims
 /// and params.
 const SWARM_OF: &str = "[ $# -gt 0 ] || set -- --runs 2000; \
-    exec cargo run -q -p hawser-cli -- swarm $0 --engine both $(cat transports/${0%-irn}/swarm.args) \"$@\"";
+    exec cargo run -q -p hawser-cli -- sim swarm $0 --engine both $(cat transports/${0%-irn}/swarm.args) \"$@\"";
 
 const MODES: &[Mode] = &[
     Mode {

@@ -5,6 +5,7 @@
 //! * [`record`]: full measurements of benches and experiments, stored as records
 //! * [`tap`]: the cost of the engine's observation points when they have no observer
 //! * [`requirements`]: the requirements of RFCs that code meets and tests check
+//! * [`size`]: lines of code and of tests, per crate
 //! * [`mutants`]: a count of the wrong conditions of a program that its tests detect
 //!
 //! Invariant: [`CHORES`] is the only list of chores, and a chore is found there by its name.
@@ -17,6 +18,7 @@ mod mutants;
 mod record;
 mod requirements;
 mod rfc;
+mod size;
 mod tap;
 mod tidy;
 
@@ -69,6 +71,12 @@ const CHORES: &[Chore] = &[
         usage: "",
         about: "draw the arrows in ARCHITECTURE.md",
         run: picture,
+    },
+    Chore {
+        name: "size",
+        usage: "[REVISION]",
+        about: "count the lines of code and of tests per crate",
+        run: size::run,
     },
     Chore {
         name: "mutants",

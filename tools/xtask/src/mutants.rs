@@ -140,14 +140,14 @@ const SELECTIVE: Killer = (
         "sh",
         "-c",
         "mkdir \"$0\"/irn && cp \"$0\"/*.mtp \"$0\"/irn && mv \"$0\"/irn/selective.mtp \"$0\"/irn/go_back.mtp && \
-         exec target/debug/hawser swarm \"$0\"/irn/roce.mtp --runs 12 --no-shrink --save \"$0\"/failure.toml \
+         exec target/debug/hawser sim swarm \"$0\"/irn/roce.mtp --runs 12 --no-shrink --save \"$0\"/failure.toml \
          $(cat \"$0\"/swarm.args)",
         "{folder}",
     ],
 );
 
 /// The step files of a program.
-const STEPS: Killer = ("steps", &["target/debug/hawser", "step", "{folder}/steps"]);
+const STEPS: Killer = ("steps", &["target/debug/hawser", "test", "{folder}/steps"]);
 
 /// The rules of a program of calls, each against a peer that the test plays.
 const RULES: Killer = (
@@ -171,7 +171,7 @@ const SWARM: Killer = (
     &[
         "sh",
         "-c",
-        "exec target/debug/hawser swarm \"$0\" --runs 12 --no-shrink --save \"$1\"/failure.toml $(cat \"$1\"/swarm.args)",
+        "exec target/debug/hawser sim swarm \"$0\" --runs 12 --no-shrink --save \"$1\"/failure.toml $(cat \"$1\"/swarm.args)",
         "{program}",
         "{folder}",
     ],

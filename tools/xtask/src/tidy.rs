@@ -17,7 +17,7 @@ pub(crate) mod picture;
 mod purity;
 mod ratchet;
 mod recorded;
-mod rust_text;
+pub(crate) mod rust_text;
 mod tree;
 
 use std::fmt;

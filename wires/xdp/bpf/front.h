@@ -1,5 +1,5 @@
 /* Runs a transport program's chains in front of its stack, on frames that arrive while the stack sleeps. It is
- * compiled after the program's own C (`hawser emit --machine ebpf`), and called by tail calls only: `hw_arrive` for
+ * compiled after the program's own C (`hawser build --as ebpf`), and called by tail calls only: `hw_arrive` for
  * each frame to the stack's Ethernet address, then in turn `hw_step`, a chain, `hw_step` … and `hw_answer`.
  *
  * All memory belongs to one side at a time, which `hw_front.turn` states. Here each frame takes the turn; a frame

@@ -247,8 +247,8 @@ impl XdpWire {
     }
 
     /// Runs the chains of a program in the kernel while the stack sleeps. The stack has to lend them its
-    /// contexts ([`hawser_engine::Stack::lend`]). `c` is the program in C for the kernel (`hawser emit
-    /// --machine ebpf`), with at least the chains of [`crate::chains_in_kernel`].
+    /// contexts ([`hawser_engine::Stack::lend`]). `c` is the program in C for the kernel (`hawser build
+    /// --as ebpf`), with at least the chains of [`crate::chains_in_kernel`].
     ///
     /// # Errors
     /// Returns an error if the chains cannot run; the wire is then unchanged.

@@ -2,7 +2,7 @@
 //!
 //! [`mutants`] lists the changes of a text, in its order: each statement deleted, each condition negated,
 //! each operator exchanged for its neighbour. [`Mutant::applied`] makes one of them. The callers decide which
-//! changed programs the checker accepts and which checks run on them: `hawser mutants` runs the swarm on
+//! changed programs the checker accepts and which checks run on them: `hawser sim mutants` runs the swarm on
 //! each, `cargo xtask mutants` runs TCP's checks.
 //!
 //! Assertions and invariants are left alone: they only observe, so no check can notice their absence.

@@ -321,7 +321,7 @@ impl fmt::Display for Story {
 }
 
 impl Story {
-    /// Returns the options with which `hawser trace` shows the last events.
+    /// Returns the options with which `hawser sim trace` shows the last events.
     #[must_use]
     pub fn trace_options(&self) -> String {
         let flow = self

@@ -457,7 +457,7 @@ pub fn explain(scenario: &Scenario, report: &Report) -> String {
     let seed = report.seed;
     let _ = writeln!(
         text,
-        "repeat: save this as FILE.toml, then `hawser replay FILE.toml --seed {seed}`"
+        "repeat: save this as FILE.toml, then `hawser sim replay FILE.toml --seed {seed}`"
     );
     let toml = scenario.to_toml().unwrap_or_else(|error| error.to_string());
     let _ = write!(text, "---\n{toml}---");

@@ -3,7 +3,7 @@
 //! header.
 //!
 //! Random programs and events (`lang/equality`) cover the language; these transfers cover the states of real
-//! connections. `hawser swarm --engine both` compares the packets that leave a host; this test also compares
+//! connections. `hawser sim swarm --engine both` compares the packets that leave a host; this test also compares
 //! the state within it.
 
 use std::fs;

@@ -1,43 +1,96 @@
-//! `hawser build FILE.mtp`: compiles a program to a shared library.
+//! `hawser build FILE.mtp`: compiles a program to a shared library, to C, or to a dissector for Wireshark.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use hawser::lang::{self, Compilation, Disk, Loader, SourceMap};
-use hawser::programs::{self, BuildError, Module};
+use hawser::programs::{self, BuildError, Machine, Module};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
 
-/// Compile a program to machine code
+/// Compile a program to machine code, to C, or to a dissector for Wireshark
 ///
-/// The result is a shared library that every command accepts as a program. It holds the source of the
-/// program beside the code. It runs only with the Hawser that built it, and only while nobody else can
-/// change the file. A C compiler is needed: $CC, or cc.
+/// Every command accepts the library as a program. It holds the source of the program beside the code. It
+/// runs only with the Hawser that built it, and only while no other user can change the file. A C compiler is
+/// needed: $CC, or cc.
 ///
 ///   hawser build examples/stop-and-wait.mtp -o stop-and-wait.so
-///   hawser swarm ./stop-and-wait.so --plain
+///   hawser sim swarm ./stop-and-wait.so --plain
+///   hawser build --as wireshark my.mtp > my.lua && wireshark -X lua_script:my.lua capture.pcap
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The program (.mtp), or the name of a built-in one
     file: PathBuf,
-    /// The output file; by default FILE.so beside the program
-    #[arg(short, long, value_name = "FILE.so")]
+    // The alias is the option of `hawser emit`; `renamed` puts `--as c` before it.
+    /// The form of the result
+    #[arg(
+        long = "as",
+        alias = "machine",
+        value_name = "FORM",
+        default_value = "library",
+        overrides_with = "form"
+    )]
+    form: Form,
+    /// The output file. By default a library is FILE.so beside the program, and a text goes to standard output
+    #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Print the result as a JSON object
+    /// Print the result as a JSON object; for a library
     #[arg(long)]
     json: bool,
 }
 
+/// The form of a compiled program.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A shared library for this host
+    Library,
+    /// The C text of the library: one self-contained C11 file, whose lines refer to those of the program, so
+    /// that compilers and debuggers show the program
+    #[value(alias = "native")]
+    C,
+    /// C text for `clang -target bpf`: a program for the Linux kernel (6.9 or newer) for each chain, on memory
+    /// that user space maps as well. It contains no parsers and headers
+    Ebpf,
+    /// A dissector in Lua for Wireshark, which shows fields, options and enums by the names of the program,
+    /// verifies Internet checksums, and counts sequence numbers from the first of a connection
+    /// (docs/wireshark.md)
+    Wireshark,
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
+    if args.form == Form::Library {
+        return library(args);
+    }
+    if args.json {
+        return Err(Exit::usage("--json is for --as library: other forms are texts"));
+    }
+    let module = checked(&args.file)?;
+    let text = match args.form {
+        Form::Wireshark => lang::dissector(&module).map_err(Exit::failed)?,
+        Form::Ebpf => programs::emit(&module, Machine::Ebpf).map_err(Exit::failed)?,
+        Form::C | Form::Library => programs::emit(&module, Machine::Native).map_err(Exit::failed)?,
+    };
+    match &args.output {
+        None => {
+            print!("{text}");
+            Ok(())
+        }
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Exit::environment(format!("cannot write {}: {error}", path.display()))),
+    }
+}
+
+fn library(args: &Args) -> Outcome {
     let output = args
         .output
         .clone()
         .unwrap_or_else(|| args.file.with_extension("so"));
     if output.extension().is_none_or(|ending| ending != "so") {
         return Err(Exit::usage(format!(
-            "{}: a program that is built has a name that ends in .so, by which it is known",
+            "{}: the name of a library has to end in .so, because commands know it by this ending",
             output.display()
         )));
     }

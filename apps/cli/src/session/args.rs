@@ -14,8 +14,10 @@ use crate::interact::InteractArgs;
 /// The options of a session. With a SERVER, or a document that names one, this side connects; otherwise it
 /// waits for a connection.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Session")]
 pub(crate) struct SessionArgs {
     /// Connect to this server: HOST[:PORT]. Without it, wait for a connection
+    #[arg(help_heading = None)]
     server: Option<String>,
     /// A document that configures the session, as JSON or TOML (docs/sessions.md)
     #[arg(long, value_name = "DOCUMENT")]
@@ -69,6 +71,7 @@ pub(crate) struct SessionArgs {
 
 /// The options that decide which callers the waiting side serves: those that know a one-time code, or all.
 #[derive(clap::Args, Clone)]
+#[command(next_help_heading = "Session")]
 pub(crate) struct CodeArgs {
     /// The one-time code that the waiting side printed. On the waiting side: use this code instead of a
     /// generated one; 8 to 64 letters, digits and hyphens

@@ -11,6 +11,7 @@ use crate::exit::Exit;
 
 /// The options of a gateway, for commands that can do without one.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Session")]
 pub(crate) struct GatewayArgs {
     /// The gateway that connects onwards: HOST[:PORT], or a session document that names it
     #[arg(long, value_name = "GATEWAY", requires = "gateway_token")]

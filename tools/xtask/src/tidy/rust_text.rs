@@ -27,6 +27,36 @@ pub(super) fn code_only(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
+/// Returns the text with comments blanked, so that offsets stay the same.
+pub(crate) fn without_comments(text: &str) -> String {
+    let mut out = text.as_bytes().to_vec();
+    for range in blanks(text.as_bytes()) {
+        if text.as_bytes()[range.start] == b'/' {
+            blank(&mut out[range]);
+        }
+    }
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Returns the ranges of the items that `#[cfg(test)]` marks, with the mark.
+pub(crate) fn marked_for_tests(text: &str) -> Vec<Range<usize>> {
+    const MARK: &str = "#[cfg(test)]";
+    let code = code_only(text);
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(offset) = code[at..].find(MARK) {
+        let start = at + offset;
+        let behind = start + MARK.len();
+        at = match body(code.as_bytes(), behind) {
+            Some((_, close)) => close + 1,
+            None => code[behind..]
+                .find(';')
+                .map_or(code.len(), |end| behind + end + 1),
+        };
+        found.push(start..at);
+    }
+    found
+}
+
 /// Returns the ranges of comments, strings and characters.
 fn blanks(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();

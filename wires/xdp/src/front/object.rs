@@ -22,7 +22,7 @@ static ARENAS: AtomicU64 = AtomicU64::new(0);
 /// repeatedly, and clang takes seconds for a large one.
 static LAST: Mutex<Option<(String, Arc<[u8]>)>> = Mutex::new(None);
 
-/// Compiles a program's C (`hawser emit --machine ebpf`), together with the code that runs its chains in
+/// Compiles a program's C (`hawser build --as ebpf`), together with the code that runs its chains in
 /// front of a stack, to an object.
 pub(super) fn compile(c: &str) -> Result<Arc<[u8]>, ChainsError> {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,7 +23,7 @@ local function remainder(a, b) if b == 0 then return a end return a % b end
 pub(crate) fn tables(module: &Module) -> Result<String, Unsupported> {
     let name = identifier(&module.name);
     let mut text = format!(
-        "-- The headers of {} for Wireshark, printed by `hawser dissector`.\n\n{PRELUDE}\nlocal program = {{\n",
+        "-- The headers of {} for Wireshark, printed by `hawser build --as wireshark`.\n\n{PRELUDE}\nlocal program = {{\n",
         module.name.escape_default()
     );
     line(&mut text, 1, &format!("name = \"mtp_{name}\","));

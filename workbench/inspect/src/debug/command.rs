@@ -117,7 +117,7 @@ stack                 show the functions that run; `frame N` asks about one of t
 host NAME             ask `print` about another host
 flight                show packets under to
 list, l               show the source
-trace                 show all that this event does, as `hawser trace` does
+trace                 show all that this event does, as `hawser sim trace` does
 help, quit
 ";
 

@@ -63,7 +63,7 @@ impl Ability {
         Ability::Migration,
     ];
 
-    /// Returns its name, as in `hawser swarm --without half_close`.
+    /// Returns its name, as in `hawser sim swarm --without half_close`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

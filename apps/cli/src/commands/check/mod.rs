@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// the target offers is an error
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["attach", "explain_offload"])]
     target: Option<String>,
-    /// Check each file as an attachment to this program (a name such as tcp, or a file), as `hawser attach`
+    /// Check each file as an attachment to this program (a name such as tcp, or a file), as `hawser bus attach`
     /// would
     #[arg(long, value_name = "PROGRAM", conflicts_with = "explain_offload")]
     attach: Option<String>,

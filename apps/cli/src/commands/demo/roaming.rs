@@ -27,7 +27,7 @@ const STACK: [&str; 6] = [
     "packet:eth0",
     "--addr",
     "10.77.2.9/24",
-    "--gateway",
+    "--router",
     "10.77.2.2",
 ];
 /// The duration of one mark in the picture.

@@ -59,7 +59,7 @@ pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome
         println!("A transfer over {FAULTS}, watched; after 4 s its window is set for 3 s:");
         println!("  server$ hawser serve DIR --interact …");
         println!("  anyone$ hawser watch");
-        println!("  anyone$ hawser modify FLOW tcp.conn.cc.cwnd {WINDOW} --lease 3s");
+        println!("  anyone$ hawser bus modify FLOW tcp.conn.cc.cwnd {WINDOW} --lease 3s");
         println!();
     }
     let (url, got) = (stage.url(lane.hawser(Family::V4), 80), stage.download(lane));

@@ -2,7 +2,7 @@
 
 mod policy;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use hawser_proxy::{BindError, Choice, Credential, Event, Limits, Observer, Own, 
 
 use policy::PolicyArgs;
 
-use crate::device::{StackArgs, unusable};
+use crate::device::{RouterArgs, StackArgs, unusable};
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
 use crate::interrupt::Interrupts;
@@ -49,9 +49,8 @@ pub(crate) struct Args {
     gateway: GatewayArgs,
     #[command(flatten)]
     stack: StackArgs,
-    /// The router of that stack for other destinations (repeatable)
-    #[arg(long = "router", value_name = "ADDR", requires = "dev")]
-    routers: Vec<IpAddr>,
+    #[command(flatten)]
+    routers: RouterArgs,
     /// The maximum time of a race in seconds, name resolution included
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     deadline: u64,
@@ -78,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Some(gateway) => Transports::new().with_gateway(gateway),
         None => Transports::new(),
     };
-    let described = args.stack.described(&args.routers)?;
+    let described = args.stack.described(&args.routers.routers)?;
     // The socket opens first, so that races and sessions are on the bus from the beginning.
     args.interact.start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,9 +1,10 @@
-//! Pictures of a run: a page, a drawing, and tables.
+//! `hawser sim picture FILE.toml`: draws a run as a page, a drawing, and tables.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ArgGroup;
 use hawser::interact::parse_span;
 use hawser::interact::svg::{document, escape};
 use hawser::lang::{OneLine, Printable};
@@ -11,8 +12,8 @@ use hawser::runs::{Limits, Picture, Queue, Report, Series, Window};
 
 use serde_json::Value;
 
-use super::{record, slowdown};
-use crate::commands::trace::in_order;
+use super::trace::in_order;
+use super::{record, scenario, slowdown, topology};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::write_text;
 
@@ -20,9 +21,15 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// The options that select the outputs of a picture and its content.
-#[derive(clap::Args, Clone)]
-pub(crate) struct PictureArgs {
+/// Draw a simulated run, or its network
+///
+/// The run is that of `hawser sim run`, whose report is printed. Its packets, fields, timers and queues become
+/// a page, a drawing or tables (docs/pictures.md).
+#[derive(clap::Args)]
+#[command(group = ArgGroup::new("output").args(["html", "svg", "csv", "record", "show_topology"]).required(true).multiple(true))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    run: scenario::Args,
     /// Draw the run as one page for a browser: packets between the hosts and over time, fields, timers, queues
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
@@ -36,6 +43,10 @@ pub(crate) struct PictureArgs {
     /// Write fields of contexts over time, and signals, as a recording, which `hawser watch --replay` plays
     #[arg(long, value_name = "OUT")]
     record: Option<PathBuf>,
+    /// Draw the network instead of running anything: as an SVG, or as a graph for Graphviz if OUT ends in
+    /// .dot
+    #[arg(long, value_name = "OUT")]
+    show_topology: Option<PathBuf>,
     /// Draw from this time after the start: 1.5s, 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     from: Option<Duration>,
@@ -47,20 +58,24 @@ pub(crate) struct PictureArgs {
     max_packets: usize,
 }
 
-impl PictureArgs {
-    /// Returns the limits of the recorded part of the run, or `None` if no picture is requested.
-    pub(super) fn limits(&self) -> Result<Option<Limits>, Exit> {
-        in_order(self.from, self.to)?;
-        let wanted = self.html.is_some() || self.svg.is_some() || self.csv.is_some() || self.record.is_some();
-        Ok(wanted.then(|| Limits {
-            from: self.from.unwrap_or_default(),
-            to: self.to.unwrap_or(Duration::MAX),
-            packets: self.max_packets,
-            ..Limits::default()
-        }))
+pub(crate) fn run(args: &Args) -> Outcome {
+    if let Some(path) = &args.show_topology {
+        return topology::write(&args.run.scenario()?, path);
     }
+    in_order(args.from, args.to)?;
+    let limits = Limits {
+        from: args.from.unwrap_or_default(),
+        to: args.to.unwrap_or(Duration::MAX),
+        packets: args.max_packets,
+        ..Limits::default()
+    };
+    scenario::run_and(&args.run, Some(limits), |picture, report| {
+        args.write(picture, report)
+    })
+}
 
-    pub(super) fn write(&self, picture: &Picture, report: &Report) -> Outcome {
+impl Args {
+    fn write(&self, picture: &Picture, report: &Report) -> Outcome {
         if let Some(path) = &self.html {
             write_text(path, &html(picture)?)?;
         }

@@ -119,7 +119,7 @@ impl Server {
             folder.display().to_string(),
             format!("--dev=packet:{}", line::INTERFACE),
             format!("--addr={}/24", line::OURS),
-            format!("--gateway={}", line::ROUTER),
+            format!("--router={}", line::ROUTER),
             format!("--port={PORT}"),
             format!("--engine={engine}"),
         ];

@@ -1,0 +1,147 @@
+//! `hawser programs [NAME…]`: lists transport programs with their params.
+
+use std::path::{Path, PathBuf};
+
+use hawser::programs::{self, Module};
+use serde_json::{Value, json};
+
+use super::build::checked;
+use crate::exit::Outcome;
+
+/// List the built-in transport programs, and the params of a program
+///
+/// With names, the params of these programs are listed: their types, defaults and descriptions, as the
+/// programs declare them. Commands with `--param` set them.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Names of built-in programs, or files (.mtp); by default all built-in programs, without their params
+    names: Vec<PathBuf>,
+    /// Print a JSON object for each program, with its params, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// A declaration of a param, in the words of the program.
+struct Param<'a> {
+    name: &'a str,
+    kind: &'a str,
+    default: &'a str,
+    about: &'a str,
+    file: &'a str,
+    line: usize,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let all: Vec<PathBuf> = programs::builtin_names().map(PathBuf::from).collect();
+    let names = if args.names.is_empty() { &all } else { &args.names };
+    for name in names {
+        let module = checked(name)?;
+        if args.json {
+            println!("{}", as_json(name, &module));
+        } else if args.names.is_empty() {
+            println!(
+                "{:<18} {:>3} params  {}",
+                name.display(),
+                module.params.len(),
+                about(&module)
+            );
+        } else {
+            describe(name, &module);
+        }
+    }
+    Ok(())
+}
+
+fn describe(name: &Path, module: &Module) {
+    println!("{}: {}", name.display(), about(module));
+    let params = params(module);
+    let width = |of: fn(&Param<'_>) -> usize| params.iter().map(of).max().unwrap_or(0);
+    let (names, kinds) = (width(|it| it.name.len()), width(|it| it.kind.len()));
+    let defaults = width(|it| it.default.len());
+    for Param { name, kind, default, about, .. } in &params {
+        let line = format!("  {name:names$}  {kind:kinds$}  {default:defaults$}  {about}");
+        println!("{}", line.trim_end());
+    }
+}
+
+fn as_json(name: &Path, module: &Module) -> Value {
+    let params = params(module);
+    let params = params.iter().map(|param| {
+        let unit = (param.kind == "duration_t").then_some("ns");
+        let value = module.params.iter().find(|known| known.name == param.name);
+        json!({
+            "name": param.name, "type": param.kind, "default": param.default, "about": param.about,
+            "value": value.map(|value| value.default), "unit": unit, "file": param.file, "line": param.line,
+        })
+    });
+    let params: Vec<Value> = params.collect();
+    json!({ "program": name.display().to_string(), "about": about(module), "params": params })
+}
+
+/// Returns the first sentence of the comment at the head of a program.
+fn about(module: &Module) -> String {
+    let text = module.files.first().map_or("", |(_, text)| text.as_str());
+    let lines = text.lines().map_while(|line| line.strip_prefix("//"));
+    let lines: Vec<&str> = lines.map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let text = lines.join(" ");
+    let end = text
+        .match_indices(". ")
+        .find(|(at, _)| text[at + 2..].starts_with(char::is_uppercase));
+    end.map_or(text.as_str(), |(at, _)| &text[..at])
+        .trim_end_matches('.')
+        .to_owned()
+}
+
+/// Returns the declarations of a program's params, in the order of the program.
+fn params(module: &Module) -> Vec<Param<'_>> {
+    let lines = module.files.iter().flat_map(|(file, text)| {
+        let lines = text.lines().enumerate();
+        lines.filter_map(move |(at, line)| declaration(file, at + 1, line))
+    });
+    let mut params: Vec<Param<'_>> = lines.collect();
+    let place = |name: &str| module.params.iter().position(|param| param.name == name);
+    params.retain(|param| place(param.name).is_some());
+    params.sort_by_key(|param| place(param.name));
+    params
+}
+
+/// Reads `param KIND NAME = DEFAULT;  // ABOUT //= RFC`, if the line has this form.
+fn declaration<'a>(file: &'a str, line: usize, text: &'a str) -> Option<Param<'a>> {
+    let (declared, comment) = text.strip_prefix("param ")?.split_once(';')?;
+    let (head, default) = declared.split_once('=')?;
+    let (kind, name) = head.trim().split_once(' ')?;
+    let about = comment
+        .trim()
+        .strip_prefix("//")
+        .filter(|rest| !rest.starts_with('='));
+    let about = about.unwrap_or_default().split("//=").next().unwrap_or_default();
+    let (name, default, about) = (name.trim(), default.trim(), about.trim());
+    Some(Param { name, kind, default, about, file, line })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_param_of_a_built_in_program_is_listed() {
+        for name in programs::builtin_names() {
+            let module = checked(Path::new(name)).expect("it is built in");
+            let listed: Vec<&str> = params(&module).iter().map(|param| param.name).collect();
+            let declared: Vec<&str> = module.params.iter().map(|param| param.name.as_str()).collect();
+            assert_eq!(listed, declared, "{name}");
+            assert!(!about(&module).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_declaration_is_read_with_its_comment() {
+        let line = "param duration_t MIN_RTO = 200ms;  // the usual value //= RFC6298 2.4";
+        let param = declaration("tcp.mtp", 7, line).expect("a declaration");
+        let parts = (param.kind, param.name, param.default, param.about);
+        assert_eq!(parts, ("duration_t", "MIN_RTO", "200ms", "the usual value"));
+        let line = "param bool NAGLE = true;  //= RFC9293 3.7.4 (SHLD-7)";
+        assert_eq!(declaration("tcp.mtp", 8, line).map(|param| param.about), Some(""));
+        assert!(declaration("tcp.mtp", 9, "const x = 1;").is_none());
+    }
+}
