@@ -35,7 +35,7 @@ fn go(engine: Engine, scenario: &Scenario) -> Report {
     run(scenario, &resolve, Options::default()).unwrap_or_else(|error| panic!("{}: {error}", scenario.name))
 }
 
-/// Readers copy the example, so it has to be correct by itself: `hawser swarm examples/stop-and-wait.mtp
+/// Readers copy the example, so it has to be correct by itself: `hawser sim swarm examples/stop-and-wait.mtp
 /// --plain`.
 #[test]
 fn stop_and_wait_passes_the_plain_swarm() {
@@ -112,7 +112,7 @@ fn a_swarm_of_calls_passes_alike_on_both_engines() {
 }
 
 /// The params of a program for the swarm, whose round trips are a thousand times those for which its defaults
-/// are meant. They are taken from the program's file of arguments for `hawser swarm`.
+/// are meant. They are taken from the program's file of arguments for `hawser sim swarm`.
 fn params(program: &str) -> Vec<(String, Value)> {
     let file = format!(
         "{}/../../transports/{program}/swarm.args",
