@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hawser_ir::{
-    Blueprint, BlueprintId, Expr, ExprKind, Fill, Module, OptList, SegRule, Source, Ty, WireConstant,
+    Blueprint, Expr, ExprKind, Fill, Module, OptList, SegRule, Source, Ty, WireConstant,
     WireField,
 };
 
