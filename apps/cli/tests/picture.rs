@@ -22,10 +22,10 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// Runs `hawser sim run` with these options on a scenario. Returns its report.
+/// Runs `hawser sim picture` with these options on a scenario. Returns its report.
 fn sim(scenario: &str, options: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .args(["sim", "run", scenario, "--json"])
+        .args(["sim", "picture", scenario, "--json"])
         .args(options)
         .current_dir(root())
         .output()
