@@ -108,7 +108,9 @@ mod tests {
             help.find(text)
                 .unwrap_or_else(|| panic!("no `{text}` in:\n{help}"))
         };
-        assert!(at("Write a transport:\n  check       Check transport programs") < at("Move data:\n  send "));
+        assert!(
+            at("Write a transport:\n  check       Check transport programs") < at("Move data:\n  serve ")
+        );
         assert!(at("Watch and steer:") < at("Options:\n  -h, --help"));
         assert!(at("--help") < at("Start here:"));
     }

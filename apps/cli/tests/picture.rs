@@ -23,10 +23,11 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// Runs `hawser sim run` with these options on a scenario. Returns its report.
+/// Runs `hawser sim picture` with these options on a scenario, or `sim run` without any. Returns its report.
 fn sim(scenario: &str, options: &[&str]) -> Value {
+    let word = if options.is_empty() { "run" } else { "picture" };
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .args(["sim", "run", scenario, "--json"])
+        .args(["sim", word, scenario, "--json"])
         .args(options)
         .current_dir(root())
         .output()
