@@ -3,8 +3,7 @@
 use std::fmt::Write;
 
 use hawser_ir::{
-    Blueprint, Expr, ExprKind, Fill, Module, OptList, SegRule, Source, Ty, WireConstant,
-    WireField,
+    Blueprint, Expr, ExprKind, Fill, Module, OptList, SegRule, Source, Ty, WireConstant, WireField,
 };
 
 use crate::dissector::Unsupported;
