@@ -42,8 +42,8 @@ pub(super) fn record(service: &Service, plan: &Plan) -> Option<RData> {
         service
             .port
             .map(|port| (SvcParamKey::Port, SvcParamValue::Port(port))),
-        (!ipv4.is_empty()).then(|| (SvcParamKey::Ipv4Hint, SvcParamValue::Ipv4Hint(IpHint(ipv4)))),
-        (!ipv6.is_empty()).then(|| (SvcParamKey::Ipv6Hint, SvcParamValue::Ipv6Hint(IpHint(ipv6)))),
+        (!ipv4.is_empty()).then_some((SvcParamKey::Ipv4Hint, SvcParamValue::Ipv4Hint(IpHint(ipv4)))),
+        (!ipv6.is_empty()).then_some((SvcParamKey::Ipv6Hint, SvcParamValue::Ipv6Hint(IpHint(ipv6)))),
         mandatory.map(|key| (key, SvcParamValue::Unknown(Unknown(Vec::new())))),
     ];
     let params = params.into_iter().flatten().collect();

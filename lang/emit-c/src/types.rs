@@ -121,7 +121,7 @@ impl Emitter<'_> {
         let size = self.layout().size(ty);
         let name = format!("struct hw_{}", word(ty));
         // If the last item does not end at a word boundary, the next field may begin directly behind it.
-        let (first, last) = if size % 8 == 0 {
+        let (first, last) = if size.is_multiple_of(8) {
             ("_Alignas(8) ", "")
         } else {
             ("", " __attribute__((packed))")

@@ -119,7 +119,7 @@ fn sizes(files: &BTreeMap<String, String>) -> Sizes {
             .iter()
             .any(|folder| path[own.len()..].starts_with(folder));
         let is_test = of_tests || test_modules.iter().any(|module| path.starts_with(module));
-        let size = sizes.entry(own.clone()).or_insert(Size::default());
+        let size = sizes.entry(own.clone()).or_default();
         let found = measure(text);
         if is_test {
             size.tests += found.code + found.tests;

@@ -80,9 +80,12 @@ impl Capability {
     }
 }
 
+/// Returns the reason why this machine lacks a capability, or `None` if it has the capability.
+type Check = fn() -> Option<String>;
+
 /// Examines this machine.
 fn survey() -> Vec<Capability> {
-    let checks: [(&str, &str, fn() -> Option<String>); 7] = [
+    let checks: [(&str, &str, Check); 7] = [
         ("TUN", "--dev tun:NAME", tun),
         ("eBPF", "hawser kernel", ebpf),
         ("AF_XDP", "--dev xdp:NAME", xdp),
