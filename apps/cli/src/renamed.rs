@@ -89,9 +89,7 @@ fn rewrite(mut arguments: Vec<OsString>) -> (Vec<OsString>, Option<String>) {
             .iter()
             .any(|argument| is_option(argument, option))
     };
-    let is_old = |row: &&Renamed| {
-        row.old == word && (row.with.is_empty() || row.with.iter().any(|option| has(option)))
-    };
+    let is_old = |row: &&Renamed| row.old == word && (row.with.is_empty() || row.with.iter().any(has));
     let next = arguments.get(at + 1).and_then(|next| next.to_str());
     let is_grouped = word == "sim" && next.is_none_or(is_sim);
     if let Some(row) = WORDS.iter().find(is_old).filter(|_| !is_grouped) {
