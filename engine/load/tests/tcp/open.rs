@@ -3,7 +3,7 @@
 use crate::bench::{Bench, MS, PEER_ISS};
 use crate::segment::Segment;
 
-/// RFC 6528: the clock ticks every 4 µs, and each connection has its own offset.
+/// RFC 6528; RFC 9293, 3.4.1 (MUST-8, SHLD-1): the clock ticks every 4 µs, and each connection has its own offset.
 #[test]
 fn initial_sequence_numbers_combine_clock_and_secret() {
     let first = |seed: u64, wait: u64| {
