@@ -53,7 +53,7 @@ pub(crate) struct StackArgs {
         help_heading = "Program"
     )]
     program: String,
-    /// Set a parameter of the program: MIN_RTO=200ms (repeatable)
+    /// Set a param of the program: MIN_RTO=200ms (repeatable)
     #[arg(
         long = "param",
         value_name = "NAME=VALUE",
@@ -61,8 +61,6 @@ pub(crate) struct StackArgs {
         help_heading = "Program"
     )]
     params: Vec<String>,
-    #[command(flatten)]
-    engine: EngineArgs,
     /// Inject faults into packets in both directions, with the keys of a link in docs/scenarios.md:
     /// loss=1%,reorder=1%,hold=1ms
     #[arg(long, value_name = "RULES", requires = "dev")]
@@ -71,12 +69,14 @@ pub(crate) struct StackArgs {
     /// link
     #[arg(long)]
     no_offload: bool,
-    /// Seed of the injected faults
+    /// The seed of the injected faults
     #[arg(long, default_value_t = 1)]
     fault_seed: u64,
-    /// Buffer size of a connection, for sending and for receiving, at least 128KiB: 64MiB (default: 4 MiB and 8 MiB)
+    /// The buffer size of a connection, for sending and for receiving, at least 128KiB: 64MiB (default: 4 MiB and 8 MiB)
     #[arg(long, value_name = "BYTES", requires = "dev", value_parser = parse_buffer)]
     buffer: Option<Bytes>,
+    #[command(flatten)]
+    engine: EngineArgs,
 }
 
 /// The minimum buffer of a connection that a stack accepts, in bytes: room for several packets of the maximum

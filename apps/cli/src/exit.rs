@@ -37,10 +37,14 @@ impl Exit {
     pub(crate) fn worst(first: Outcome, second: Outcome) -> Outcome {
         match (first, second) {
             (Ok(()), outcome) | (outcome, Ok(())) => outcome,
-            (Err(first), Err(second)) => Err(Exit {
-                code: first.code.max(second.code),
-                message: format!("{}\nhawser: {}", first.message, second.message),
-            }),
+            (Err(first), Err(second)) => {
+                let both = !first.message.is_empty() && !second.message.is_empty();
+                let between = if both { "\nhawser: " } else { "" };
+                Err(Exit {
+                    code: first.code.max(second.code),
+                    message: first.message + between + &second.message,
+                })
+            }
         }
     }
 

@@ -34,7 +34,7 @@ use commands::{
     lab, lsp, policy, programs, proxy, rdma, recv, rpc, send, serve, sim, test, watch,
 };
 
-/// Hawser: transports written once, as reactions to events, run on many targets.
+/// Hawser runs transports that are written once, as reactions to events, on many targets.
 #[derive(Parser)]
 #[command(
     name = "hawser",

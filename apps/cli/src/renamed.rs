@@ -4,6 +4,7 @@
 //! rewriting changes words and options; it never changes the values of a user.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{Command, CommandFactory};
 
@@ -90,10 +91,13 @@ fn rewrite(mut arguments: Vec<OsString>) -> (Vec<OsString>, Option<String>) {
             .any(|argument| is_option(argument, option))
     };
     let is_old = |row: &&Renamed| row.old == word && (row.with.is_empty() || row.with.iter().any(has));
-    let next = arguments.get(at + 1).and_then(|next| next.to_str());
-    let is_grouped = word == "sim" && next.is_none_or(is_sim);
+    let is_grouped = word == "sim" && arguments.get(after_log(&arguments, at + 1)).is_none_or(is_sim);
     if let Some(row) = WORDS.iter().find(is_old).filter(|_| !is_grouped) {
-        arguments.splice(at..=at, row.new.iter().map(OsString::from));
+        // `hawser help` takes words alone.
+        let is_help = arguments[1..at].iter().any(|argument| argument == "help");
+        let is_kept = |part: &&&str| !is_help || !part.starts_with('-');
+        let new: Vec<OsString> = row.new.iter().take_while(is_kept).map(OsString::from).collect();
+        arguments.splice(at..=at, new);
         return (
             arguments,
             Some(format!("`hawser {word}` is now `hawser {}`", row.shown)),
@@ -121,7 +125,7 @@ pub(crate) fn arguments(arguments: Vec<OsString>) -> Vec<OsString> {
     if let Some(note) = note
         && !arguments.iter().any(is_machine)
     {
-        eprintln!("hawser: {note}; the old form works until the next release");
+        eprintln!("hawser: {note}; the old form works in this release only");
     }
     arguments
 }
@@ -145,12 +149,25 @@ fn is_option(argument: &OsString, option: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
-/// Returns whether `word` after `sim` is one of its sub-commands, or asks for help.
-fn is_sim(word: &str) -> bool {
+/// Returns the place of the first argument from `at` on that does not belong to the option `--log`.
+fn after_log(arguments: &[OsString], mut at: usize) -> usize {
+    while let Some(argument) = arguments.get(at).filter(|argument| is_option(argument, "--log")) {
+        at += if argument == "--log" { 2 } else { 1 };
+    }
+    at
+}
+
+/// Returns whether the argument after `sim` is one of its sub-commands, asks for help, or looks like a misspelt
+/// sub-command: a word that is no option, no path and no file.
+fn is_sim(argument: &OsString) -> bool {
+    let Some(word) = argument.to_str() else {
+        return false;
+    };
     let command = Cli::command();
     let sim = command.find_subcommand("sim");
     matches!(word, "help" | "--help" | "-h")
         || sim.is_some_and(|sim: &Command| sim.find_subcommand(word).is_some())
+        || !(word.starts_with('-') || word.contains(['.', '/']) || Path::new(word).exists())
 }
 
 #[cfg(test)]
@@ -238,6 +255,9 @@ mod tests {
             "sim",
             "sim --help",
             "sim help run",
+            "sim --log json run a.toml",
+            "sim --log=json run a.toml",
+            "sim rnu a.toml",
             "test a.pkt",
             "watch",
             "build a.mtp --as c",
@@ -255,6 +275,8 @@ mod tests {
     #[test]
     fn help_on_an_old_word_is_help_on_the_new_one() {
         assert_eq!(rewrite(words("help trace")).0, words("help sim trace"));
+        assert_eq!(rewrite(words("help emit")).0, words("help build"));
+        assert_eq!(rewrite(words("help script")).0, words("help test"));
         assert_eq!(rewrite(words("trace --help")).0, words("sim trace --help"));
     }
 }

@@ -1,10 +1,10 @@
 //! `hawser doctor`: reports what this machine can do, and what is missing.
 
-use std::fs::{self, OpenOptions};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hawser::host::netns;
+use hawser::host::{TunOptions, TunWire, netns};
 use hawser::interact::kernel::{self, Options, Subject};
 use hawser::testkit::script::Target;
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use crate::version;
 
 /// Report what this machine can do, and how to get what is missing
 ///
-/// Hawser needs none of these for its own work: each line names the commands and options that do. The command
-/// changes nothing and ends with 0, whatever is missing.
+/// Hawser itself needs none of these. Each line names the commands and options that need the capability. The command
+/// creates a TUN device for a moment, changes nothing else, and ends with 0, whatever is missing.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print the report as a JSON object
@@ -118,16 +118,15 @@ fn survey() -> Vec<Capability> {
         .collect()
 }
 
+/// Creates a TUN device for a moment: every user may open `/dev/net/tun`, but few may create a device.
 fn tun() -> Option<String> {
-    let error = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/net/tun")
-        .err()?;
-    Some(match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no /dev/net/tun: modprobe tun".to_owned(),
-        _ => format!("/dev/net/tun cannot be opened ({error}): run as root, or use --dev packet:NAME"),
-    })
+    if !Path::new("/dev/net/tun").exists() {
+        return Some("there is no /dev/net/tun: modprobe tun".to_owned());
+    }
+    let error = TunWire::open("hwdoctor0", TunOptions::default()).err()?;
+    Some(format!(
+        "{error}: run as root, or in namespaces (unshare --map-root-user --net), or use --dev udp:ADDRESS:PORT"
+    ))
 }
 
 /// Returns the reason why eBPF programs cannot be loaded.
@@ -176,7 +175,9 @@ fn socket() -> Option<String> {
 
 fn tool(name: &str, package: &str) -> Option<String> {
     let asked = match name {
-        "cc" => std::env::var_os("CC").map(PathBuf::from),
+        "cc" => std::env::var("CC")
+            .ok()
+            .and_then(|chosen| chosen.split_whitespace().next().map(PathBuf::from)),
         _ => None,
     };
     let program = asked.unwrap_or_else(|| name.into());

@@ -101,14 +101,14 @@ struct TokenArgs {
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 struct CatArgs {
-    #[command(flatten)]
-    session: SessionArgs,
     /// The destination behind the gateway
     #[arg(long, value_name = "HOST:PORT")]
     to: String,
     /// The file with the token of this client
     #[arg(long, value_name = "FILE")]
     token: PathBuf,
+    #[command(flatten)]
+    session: SessionArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {

@@ -31,10 +31,6 @@ const PARTING: Duration = Duration::from_secs(10);
 /// is not overwritten. A sender below 1 KiB/s over 600 s is disconnected.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    session: SessionArgs,
-    #[command(flatten)]
-    code: CodeArgs,
     /// The output file or directory; `-` is standard output. By default the sender's name of the file, in
     /// this directory
     #[arg(short, long, value_name = "PATH")]
@@ -47,12 +43,16 @@ pub(crate) struct Args {
     /// progress for longest, for 5 s or more; otherwise it is refused with LIMIT
     #[arg(long, conflicts_with_all = ["server", "config"])]
     keep: bool,
-    /// Maximum number of bytes over all files of this run; a larger file is rejected before its first byte
+    /// The maximum number of bytes over all files of this run; a larger file is rejected before its first byte
     #[arg(long, value_name = "BYTES", default_value = "64GiB")]
     max_bytes: Bytes,
     /// Print events as JSON, one object per line, and at the end the bytes of each path
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    session: SessionArgs,
+    #[command(flatten)]
+    code: CodeArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {

@@ -16,7 +16,7 @@ use crate::session::{CodeArgs, Opening, SessionArgs, Watch, runtime, send};
 ///   there:  hawser recv
 ///   here:   hawser send FILE 192.0.2.7:4433 --pin 3f… --code 7-crossword-anvil --over quic:wlan0,tcp:wwan0
 ///
-/// Without SERVER it is `send` that waits. The command ends with 0 when the receiver has the file and
+/// Without SERVER, `hawser send` waits. The command ends with 0 when the receiver has the file and
 /// the SHA-256 of both is the same.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// The name of the attachment; by default the name of the file without its ending
     #[arg(long, requires = "file")]
     name: Option<String>,
-    /// Set a parameter of the file: CAP=20000 (repeatable)
+    /// Set a param of the file: CAP=20000 (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE", requires = "file")]
     params: Vec<String>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 /// The option that selects one of a process's programs.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct ProgramArgs {
-    /// The program to attach to, by its number in the list, when the process runs several
+    /// The program, by its number in the list of `hawser bus attach`; required if the process runs several
     #[arg(long, value_name = "NUMBER")]
     source: Option<u32>,
 }

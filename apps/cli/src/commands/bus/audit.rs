@@ -40,7 +40,7 @@ fn line(entry: &Value) -> String {
         "expired" => "its lease was over".to_owned(),
         "released" => "given back".to_owned(),
         "holder_gone" => "given back: its holder is gone".to_owned(),
-        "panicked" => format!("panicked, and is called no more: {}", text(entry, "why")),
+        "panicked" => format!("panicked, and is no longer called: {}", text(entry, "why")),
         "lost" => "taken by another of higher priority".to_owned(),
         "attached" => format!("attached, sha256 {}…", text(entry, "sha256")),
         "detached" if entry["why"].is_string() => format!("detached: {}", text(entry, "why")),

@@ -46,7 +46,7 @@ use stage::{Family, Lane, Stage};
 /// With --web a page shows the part with the browser live, with switches on the network (docs/demo.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The part to run
+    /// The story to run
     #[arg(long, value_enum, default_value_t = Story::All)]
     story: Story,
     /// Serve a page with live throughput, races, candidates and switches of the networks, until Ctrl-C
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     /// The same with sizes from 1 to 64 MiB, which takes some ten minutes
     #[arg(long, conflicts_with = "size")]
     every_size: bool,
-    /// Run the part with the browser and save a picture of its page as PNG
+    /// Run the browser's story and save a picture of its page as PNG
     #[arg(long, value_name = "FILE")]
     picture: Option<std::path::PathBuf>,
     /// Be the web server of the browser's story, at these addresses
@@ -70,14 +70,14 @@ pub(crate) struct Args {
     /// The device between the two stacks: a TUN device where this user may open one, else a veth pair
     #[arg(long, value_enum, default_value_t = stage::Medium::Auto)]
     medium: stage::Medium,
-    #[command(flatten)]
-    engine: EngineArgs,
     /// Print the table as JSON
     #[arg(long)]
     json: bool,
-    /// Seed of the injected faults
+    /// The seed of the injected faults
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    engine: EngineArgs,
 }
 
 /// A part of the demonstration.

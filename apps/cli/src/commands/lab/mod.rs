@@ -59,13 +59,13 @@ pub(crate) struct UpArgs {
 
 /// Run the commands that a lab file gives to its hosts, with its timeline
 ///
-/// The output of the commands is printed behind the names of their hosts. This command fails when one
+/// The output of the commands is printed after the names of their hosts. This command fails when one
 /// of them does.
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
     /// The lab file
     file: PathBuf,
-    /// The report as a JSON object on standard output
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
     /// Read the counters of all links at this interval for the report: 100ms
@@ -114,7 +114,7 @@ pub(crate) struct SelfTestArgs {
     /// Run fewer and shorter cases
     #[arg(long)]
     quick: bool,
-    /// The report as a JSON object on standard output
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
     #[arg(long, hide = true)]

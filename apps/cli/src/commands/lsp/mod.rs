@@ -19,7 +19,7 @@ use crate::exit::{Exit, Outcome};
 /// VS Code, Neovim and Helix are set up.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Speak over standard input and output, the only transport there is; editors pass this option
+    /// Speak over standard input and output, the only transport; editors pass this option
     #[arg(long)]
     stdio: bool,
 }

@@ -43,21 +43,13 @@ pub(crate) struct Args {
     /// mtp-tcp
     #[arg(long, value_name = "TRANSPORTS", value_delimiter = ',', default_value = "tcp")]
     over: Vec<String>,
-    #[command(flatten)]
-    policy: PolicyArgs,
-    #[command(flatten)]
-    gateway: GatewayArgs,
-    #[command(flatten)]
-    stack: StackArgs,
-    #[command(flatten)]
-    routers: RouterArgs,
     /// The maximum time of a race in seconds, name resolution included
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     deadline: u64,
     /// Require the USER:PASSWORD of the first line of this file
     #[arg(long, value_name = "FILE")]
     credential: Option<PathBuf>,
-    /// Maximum number of clients; further ones wait for a place, which is reported once a minute
+    /// The maximum number of clients; further ones wait for a place, which is reported once a minute
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_connections: u32,
     /// Print events as JSON, one object per line: requests, attempts, winners, errors
@@ -66,6 +58,14 @@ pub(crate) struct Args {
     /// Print the same events as text on standard error
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    #[command(flatten)]
+    gateway: GatewayArgs,
+    #[command(flatten)]
+    stack: StackArgs,
+    #[command(flatten)]
+    routers: RouterArgs,
     #[command(flatten)]
     interact: InteractArgs,
 }

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     goal: Option<u8>,
     #[command(flatten)]
     claims: Claims,
-    /// Set a parameter of the program: RTO=3s (repeatable)
+    /// Set a param of the program: RTO=3s (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
     /// Print the result as a JSON object

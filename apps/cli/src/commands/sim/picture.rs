@@ -28,8 +28,6 @@ const SCRIPT: &str = include_str!("page/page.js");
 #[derive(clap::Args)]
 #[command(group = ArgGroup::new("output").args(["html", "svg", "csv", "record", "show_topology"]).required(true).multiple(true))]
 pub(crate) struct Args {
-    #[command(flatten)]
-    run: scenario::Args,
     /// Draw the run as one page for a browser: packets between the hosts and over time, fields, timers, queues
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
@@ -45,7 +43,7 @@ pub(crate) struct Args {
     record: Option<PathBuf>,
     /// Draw the network instead of running anything: as an SVG, or as a graph for Graphviz if OUT ends in
     /// .dot
-    #[arg(long, value_name = "OUT")]
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["html", "svg", "csv", "record", "json", "pcap", "trace"])]
     show_topology: Option<PathBuf>,
     /// Draw from this time after the start: 1.5s, 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
@@ -56,6 +54,8 @@ pub(crate) struct Args {
     /// The maximum number of packets to draw
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_packets: usize,
+    #[command(flatten)]
+    run: scenario::Args,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {

@@ -25,10 +25,6 @@ pub(crate) struct Args {
     /// Use this seed instead of the seed of the scenario
     #[arg(long)]
     seed: Option<u64>,
-    #[command(flatten)]
-    engine: EngineArgs,
-    #[command(flatten)]
-    native: NativeArgs,
     /// Watch the packets of each host by a program, in place of the scenario's `watch`; the run fails when
     /// one of its assertions is false (docs/testing-your-transport.md)
     #[arg(long, value_name = "FILE")]
@@ -39,6 +35,10 @@ pub(crate) struct Args {
     /// Write every packet to a capture file, for Wireshark
     #[arg(long, value_name = "OUT")]
     pcap: Option<PathBuf>,
+    #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
+    native: NativeArgs,
     #[command(flatten)]
     trace: TraceArgs,
 }

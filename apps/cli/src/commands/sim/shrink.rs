@@ -14,7 +14,7 @@ use crate::exit::{Exit, Outcome};
 use crate::progress;
 use crate::terminal::write_text;
 
-/// Make a failing scenario as small as it can be
+/// Make a failing scenario as small as possible
 ///
 /// Leaves out flows, faults and changes of links, and makes sizes, times and rates plainer, as long as the
 /// run fails in the same manner. Random losses become losses of single packets. The remaining scenario is

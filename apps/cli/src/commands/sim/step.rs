@@ -16,19 +16,19 @@ use crate::exit::{Exit, Outcome};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A built-in program's name, or a file (.mtp)
-    #[arg(long, value_name = "PROGRAM", default_value = "tcp")]
+    #[arg(long, value_name = "PROGRAM", default_value = "tcp", help_heading = "Program")]
     program: String,
     /// Set a param of the program: RTO=50ms (repeatable)
-    #[arg(long = "param", value_name = "NAME=VALUE")]
+    #[arg(long = "param", value_name = "NAME=VALUE", help_heading = "Program")]
     params: Vec<String>,
-    #[command(flatten)]
-    engine: EngineArgs,
     /// Also show what each event of the program did, as `hawser sim trace` does
     #[arg(long)]
     events: bool,
     /// Write everything that happened to a file of steps
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    #[command(flatten)]
+    engine: EngineArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     limit: Option<Duration>,
     #[command(flatten)]
     pub(crate) claims: Claims,
-    /// Set a parameter of the program: RTO=3s (repeatable)
+    /// Set a param of the program: RTO=3s (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
     /// Leave the scenario of a failed run as it is

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// Scripts (.pkt), files of steps (.steps), or folders of them
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Take every file as this kind, whatever its name, and only such files from folders. By default the names
+    /// Treat every file as this kind, whatever its name, and only such files from folders. By default the names
     /// decide, and a file with another ending is a script
     #[arg(long, value_name = "KIND")]
     kind: Option<Kind>,
@@ -70,6 +70,15 @@ impl Args {
                 Some(kind) => kind == Kind::Steps,
                 None => has_ending(path, "steps"),
             };
+            let is_foreign = ["mtp", "so", "toml"]
+                .iter()
+                .any(|ending| has_ending(path, ending));
+            if self.kind.is_none() && is_foreign {
+                return Err(Exit::usage(format!(
+                    "{} is not a packet test: scripts end in .pkt and files of steps in .steps; --kind takes other names",
+                    path.display()
+                )));
+            }
             if path.is_dir() {
                 if self.kind != Some(Kind::Steps) {
                     scripts.extend(script::find(path)?);

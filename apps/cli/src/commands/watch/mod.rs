@@ -37,8 +37,6 @@ pub(crate) struct Args {
     /// The events to receive: tcp.*, *.recovery_began
     #[arg(default_value = "*")]
     pattern: String,
-    #[command(flatten)]
-    client: ClientArgs,
     /// The interval at which variables are read
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_span)]
     every: Duration,
@@ -64,6 +62,8 @@ pub(crate) struct Args {
     /// Write a diagram (SVG) of the states of congestion control with the number of transitions
     #[arg(long, value_name = "FILE.svg")]
     diagram: Option<PathBuf>,
+    #[command(flatten)]
+    client: ClientArgs,
 }
 
 impl Args {

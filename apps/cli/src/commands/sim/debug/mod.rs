@@ -20,8 +20,8 @@ use crate::exit::{Exit, Outcome};
 
 /// Step through a simulated run, forwards and backwards
 ///
-/// On a terminal: the source, the functions, the contexts of all hosts, and a line for commands; `help` shows them.
-/// Otherwise commands are read from standard input, one a line, and an answer follows each. With --dap an editor
+/// On a terminal, the command shows the source, the functions, the contexts of all hosts and a line for commands; `help` lists them.
+/// Otherwise commands are read from standard input, one per line, and an answer follows each. With --dap, an editor
 /// drives it by the Debug Adapter Protocol.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -31,16 +31,16 @@ pub(crate) struct Args {
     /// Use this seed instead of the seed of the scenario
     #[arg(long)]
     seed: Option<u64>,
-    #[command(flatten)]
-    engine: EngineArgs,
-    #[command(flatten)]
-    native: NativeArgs,
-    /// Print a JSON object for each answer, one a line
+    /// Print a JSON object for each answer, one per line
     #[arg(long)]
     json: bool,
     /// Speak the Debug Adapter Protocol on standard input and output; a launch names the scenario
     #[arg(long, conflicts_with = "json")]
     dap: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
+    native: NativeArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {

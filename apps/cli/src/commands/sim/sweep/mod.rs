@@ -45,14 +45,14 @@ pub(crate) struct Args {
     /// Read task numbers from standard input, and print their results: used by workers
     #[arg(long, hide = true, conflicts_with = "on")]
     worker: bool,
-    #[command(flatten)]
-    native: NativeArgs,
     /// The Python that has Ray, for `--on ray`
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     python: PathBuf,
     /// Print the result as a JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    native: NativeArgs,
 }
 
 /// The place where tasks run.
