@@ -229,7 +229,7 @@ impl ProgramOffers<'_> {
             return Ok(());
         }
         let path = path.rsplit_once('.').map_or(path, |(flow, _)| flow);
-        let message = format!("`{}` carries works of queue pairs alone", self.name);
+        let message = format!("`{}` carries only works of queue pairs", self.name);
         Err(ScenarioError::new(path, message).with_hint("works = { size = \"4kB\" }"))
     }
 

@@ -153,7 +153,7 @@ fn connecting_to_a_closed_port_fails_at_once() {
     }
     let message = go(&example("go-back-n.mtp"), flow).failures.join("\n");
     assert!(
-        message.contains("nobody listens, and the client failed after 1"),
+        message.contains("no listener exists, and the client failed after 1"),
         "{message}"
     );
 }

@@ -114,7 +114,7 @@ fn a_call_whose_connection_fails_is_reported() {
         + "[[at]]\ntime = '0s'\nlink = 'h1-s'\nstate = 'down'\n\
            [[flow]]\nfrom = 'h0'\nto = 'h1'\ncalls = { count = 2, size = 10, reply = 10 }\n";
     let report = on(Engine::Native, &text);
-    let expected = "flow 0 (calls h0 -> h1:7001): call 0: failed: the connection to 10.0.0.2:7001 is gone: \
+    let expected = "flow 0 (calls h0 -> h1:7001): call 0: failed: the connection to 10.0.0.2:7001 has ended: \
                     Connection timed out";
     let first = report.failures.first();
     assert!(first.is_some_and(|fault| fault.starts_with(expected)), "{report}");

@@ -257,11 +257,11 @@ fn invalid_thresholds_are_rejected_with_reason_and_place() {
         ),
         (
             "pfc_headroom = '20kB'",
-            "`switch[0].pfc_headroom`: no `pfc_xoff` is given",
+            "`switch[0].pfc_headroom`: `pfc_xoff` is missing",
         ),
         (
             "pfc_priorities = [0]",
-            "`switch[0].pfc_priorities`: no `pfc_xoff` is given",
+            "`switch[0].pfc_priorities`: `pfc_xoff` is missing",
         ),
         (
             "pfc_xoff = 0",

@@ -143,7 +143,11 @@ fn a_refused_attachment_is_answered_and_logged() {
         .collect();
     let refused = |why: &str| Act::Refused(why.into());
     let want = [
-        ("not", refused("no right to attach or to detach"), 2),
+        (
+            "not",
+            refused("the subscriber has no right to attach or to detach"),
+            2,
+        ),
         ("may", refused("line 1: wrong"), 1),
         ("may", refused("there is no cap"), 1),
     ];

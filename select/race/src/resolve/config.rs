@@ -210,6 +210,9 @@ mod tests {
         let none = from
             .from_source("2001:db8::7".parse().expect("an address"))
             .expect_err("no server");
-        assert!(none.to_string().contains("there are 192.0.2.1"), "{none}");
+        assert!(
+            none.to_string().contains("the name servers are 192.0.2.1"),
+            "{none}"
+        );
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         return Err(ScenarioError::new("program", "the scenario names no program").with_hint(PROGRAM_HINT));
     }
     if scenario.host.is_empty() {
-        let error = ScenarioError::new("host", "no hosts");
+        let error = ScenarioError::new("host", "the scenario has no hosts");
         return Err(error.with_hint("`[[host]]` tables, or a `[topology]`"));
     }
     let sizes = [

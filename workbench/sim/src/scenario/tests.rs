@@ -177,13 +177,13 @@ fn bad_files_are_rejected_with_reason_and_place() {
         (
             "[\"a\", \"b\"] }",
             "[\"a\", \"b\"] }, { between = [\"b\", \"a\"], name = \"a-b\" }",
-            "link `a-b` already",
+            "the link `a-b` already exists",
         ),
         ("{ name = \"b\" }", "{ name = \"a\" }", "line 3: `host[1].name`"),
         (
             "{ name = \"b\" }",
             "{ name = \"b\", addresses = [\"10.0.0.1/8\"] }",
-            "an address of `a` already",
+            "already an address of `a`",
         ),
         (
             "{ name = \"b\" }",

@@ -219,7 +219,11 @@ mod tests {
                 "`flow[0].close`: an end that closes immediately",
             ),
             ("size = 1", "open = 'both',", "`flow[0].open`: both ends"),
-            ("size = 1", "one_way = true,", "`flow[0].one_way`: how streams go"),
+            (
+                "size = 1",
+                "one_way = true,",
+                "`flow[0].one_way`: this is a key of `streams`",
+            ),
             ("size = 1", "bulk = { bytes = 1 },", "exactly one of"),
         ] {
             let error = error(streams, more);

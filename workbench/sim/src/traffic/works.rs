@@ -151,7 +151,7 @@ impl Traffic for Works {
         between("reads", self.reads, 1, 16)?;
         let (mtu, largest) = (self.mtu.0, self.size.max);
         let is_odd = !(256..=4096).contains(&mtu) || !mtu.is_power_of_two();
-        let message = format!("{mtu} bytes are none of 256, 512, 1024, 2048 and 4096");
+        let message = format!("{mtu} bytes are not one of 256, 512, 1024, 2048 and 4096");
         reject(is_odd, at("mtu"), message)?;
         let message = format!("a work of {largest} bytes is larger than the limit of {LARGEST}");
         reject(largest > LARGEST, at("size"), message)?;

@@ -199,7 +199,7 @@ fn invalid_topologies_are_rejected_with_reason_and_place() {
         ),
         (
             "kind = 'dumbbell'\nhosts = 1\n[topology.switch]\nbuffer = '1MB'\npfc_xon = 5",
-            "line 7: `topology.switch.pfc_xon`: no `pfc_xoff` is given",
+            "line 7: `topology.switch.pfc_xon`: `pfc_xoff` is missing",
         ),
         (
             "kind = 'dumbbell'\nhosts = 1\n[topology.host]\nbuffer = '1MB'\nmtu = 5",
@@ -238,7 +238,7 @@ fn invalid_topologies_are_rejected_with_reason_and_place() {
         .expect_err("no host")
         .to_string();
     assert!(
-        none.contains("`host`: no hosts\n  hint: `[[host]]` tables, or a `[topology]`"),
+        none.contains("`host`: the scenario has no hosts\n  hint: `[[host]]` tables, or a `[topology]`"),
         "{none}"
     );
 }
@@ -260,7 +260,7 @@ fn a_range_of_hosts_expands_to_all_of_them() {
     for bad in ["h[3-1]", "h[3]", "h[a-b]", "h[]", "h[0-]", "h[0-+1]"] {
         let error = by_line(&flow(&format!("'{bad}'")).expect_err(bad));
         assert!(
-            error.contains("is no range of hosts: one is written h[0-15]"),
+            error.contains("is not a range of hosts: write a range like h[0-15]"),
             "{error}"
         );
     }
