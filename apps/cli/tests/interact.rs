@@ -189,14 +189,14 @@ fn links_of_a_lab_are_seen_and_steered() {
     std::fs::write(place.file("links.toml"), LAB).expect("a file");
     let script = r#"
         S="--socket l.sock"
-        value() { H probe $1 $2 $S | sed 's/.*= //'; }
+        value() { H bus probe $1 $2 $S | sed 's/.*= //'; }
         H watch 'lab.*' $S --json --for 4s > lines & W=$!
         until [ -s lines ]; do sleep 0.02; done
-        H probe $S > flows
+        H bus probe $S > flows
         echo "first $(value 0:0 lab.link.rate) $(value 0:0 lab.link.loss) $(value 0:0 lab.link.delay)"
-        H modify 0:0 lab.link.rate 1000000 --lease 2500ms $S > held & M=$!
+        H bus modify 0:0 lab.link.rate 1000000 --lease 2500ms $S > held & M=$!
         until [ "$(value 0:0 lab.link.rate)" = 1000000 ]; do sleep 0.02; done
-        H modify 0:0 lab.link.silent 1 --lease 600ms $S > silent & Q=$!
+        H bus modify 0:0 lab.link.silent 1 --lease 600ms $S > silent & Q=$!
         until [ "$(value 0:0 lab.link.silent)" = yes ]; do sleep 0.02; done
         curl -s --max-time 0.4 http://server:1/ || true
         wait $Q
@@ -204,10 +204,10 @@ fn links_of_a_lab_are_seen_and_steered() {
         echo "during $(value 0:0 lab.link.rate)"
         wait $M
         echo "after $(value 0:0 lab.link.rate)"
-        H modify 0:0 lab.link.sent 1 $S 2>&1 || true
-        H modify 0:1 lab.link.carrier 0 $S 2>&1 || true
+        H bus modify 0:0 lab.link.sent 1 $S 2>&1 || true
+        H bus modify 0:1 lab.link.carrier 0 $S 2>&1 || true
         wait $W
-        H audit $S"#;
+        H bus audit $S"#;
     let script = script.replace("H ", &format!("{} ", env!("CARGO_BIN_EXE_hawser")));
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hawser"));
     command.args([
@@ -230,7 +230,10 @@ fn links_of_a_lab_are_seen_and_steered() {
     assert!(out.contains("first 80000000 10000000 2.000 ms"), "{out}");
     assert!(out.contains("during 1000000\nafter 5000000\n"), "{out}");
     assert!(out.contains("lab.link.sent is read-only"), "{out}");
-    assert!(out.contains("it is set at `wifi forward`"), "{out}");
+    assert!(
+        out.contains("both directions share the carrier: set it at `wifi forward`"),
+        "{out}"
+    );
     assert!(out.contains("lab.link.rate"), "{out}");
     let lines = lines(&place, "lines");
     let events = events(&lines);

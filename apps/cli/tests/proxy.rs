@@ -116,7 +116,7 @@ fn wrong_flags_are_named() {
         (
             &["--policy", "fast"],
             2,
-            "there are defaults, low_latency, reliable",
+            "the profiles are defaults, low_latency, reliable",
         ),
         (&["--policy", "defaults", "--over", "tcp"], 2, "--over"),
         (

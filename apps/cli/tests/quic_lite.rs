@@ -104,14 +104,14 @@ fn quic_lite_is_watched_probed_and_modified() {
         H watch $S --json --for 6s > watched & WATCH=$!
         until [ -s watched ]; do sleep 0.02; done
         get & GET=$!
-        until H probe $S | grep -q 'quic.conn'; do sleep 0.05; done
+        until H bus probe $S | grep -q 'quic.conn'; do sleep 0.05; done
         sleep 0.8
-        F=$(H probe $S | grep 'quic.conn' | cut -d' ' -f1)
-        value() { H probe $F quic.conn.$1 $S | sed 's/.*= //'; }
+        F=$(H bus probe $S | grep 'quic.conn' | cut -d' ' -f1)
+        value() { H bus probe $F quic.conn.$1 $S | sed 's/.*= //'; }
         measure() { BEFORE=$(value largest_acked); sleep 1; echo "$1 $(($(value largest_acked) - BEFORE))"; }
-        H probe $F $S
+        H bus probe $F $S
         measure free
-        H modify $F quic.conn.cc.cwnd 12000 --lease 30s $S > modified & HOLDER=$!
+        H bus modify $F quic.conn.cc.cwnd 12000 --lease 30s $S > modified & HOLDER=$!
         until [ "$(value cc.cwnd)" = 12000 ]; do sleep 0.02; done
         measure held
         kill -KILL $HOLDER; sleep 0.5

@@ -17,10 +17,10 @@ const BEGIN: &str = r#"
     until [ -S i.sock ]; do sleep 0.05; done
     curl -s -o got http://10.9.0.2/file &
     CURL=$!
-    until H probe $S | grep -q 'tcp.conn'; do sleep 0.05; done
+    until H bus probe $S | grep -q 'tcp.conn'; do sleep 0.05; done
     sleep 1
-    F=$(H probe $S | grep tcp.conn | head -1 | cut -d' ' -f1)
-    cwnd() { H probe $F tcp.conn.cc.cwnd $S | sed 's/.*= //'; }
+    F=$(H bus probe $S | grep tcp.conn | head -1 | cut -d' ' -f1)
+    cwnd() { H bus probe $F tcp.conn.cc.cwnd $S | sed 's/.*= //'; }
     same() { wait $CURL; cmp file got; echo same; }
     echo "before $(cwnd)"
 "#;
@@ -69,10 +69,10 @@ fn reported(lines: &[(String, String)], what: &str) -> bool {
 #[test]
 fn killing_a_steerer_restores_the_own_controller() {
     let script = r#"
-        H modify $F tcp.conn.cc.cwnd 20000 --lease 60s $S > modify.log & M=$!
+        H bus modify $F tcp.conn.cc.cwnd 20000 --lease 60s $S > modify.log & M=$!
         sleep 0.5; echo "held $(cwnd)"
         kill -KILL $M; sleep 0.5; echo "after $(cwnd)"
-        H audit $S; same
+        H bus audit $S; same
     "#;
     let Some(lines) = run("killed", "", script) else {
         return;
@@ -91,10 +91,10 @@ fn killing_a_steerer_restores_the_own_controller() {
 #[test]
 fn a_frozen_steerer_holds_no_longer_than_its_lease() {
     let script = r#"
-        H modify $F tcp.conn.cc.cwnd 20000 --lease 1500ms $S > modify.log & M=$!
+        H bus modify $F tcp.conn.cc.cwnd 20000 --lease 1500ms $S > modify.log & M=$!
         sleep 0.5; kill -STOP $M; echo "held $(cwnd)"
         sleep 1.5; echo "after $(cwnd)"
-        H audit $S; kill -KILL $M; same
+        H bus audit $S; kill -KILL $M; same
     "#;
     let Some(lines) = run("frozen", "", script) else {
         return;
@@ -140,8 +140,8 @@ X
 #[test]
 fn a_steerer_without_the_right_is_refused() {
     let script = r#"
-        H modify $F tcp.conn.cc.cwnd 20000 $S 2> refused.log && exit 1; echo "code $?"
-        cat refused.log; echo "after $(cwnd)"; H audit $S; same
+        H bus modify $F tcp.conn.cc.cwnd 20000 $S 2> refused.log && exit 1; echo "code $?"
+        cat refused.log; echo "after $(cwnd)"; H bus audit $S; same
     "#;
     let Some(lines) = run("rights", "[[rule]]\\nobserve = [\"*\"]\\npriority = 9\\n", script) else {
         return;
@@ -164,11 +164,11 @@ fn a_steerer_without_the_right_is_refused() {
 fn a_file_is_attached_to_a_running_program_and_detached() {
     let script = r#"
         sed 's/CAP = 20000/CAP = 15000/' "$REPO/examples/attach/cap.mtp" > cap.mtp
-        H attach cap.mtp $S; sleep 0.5; echo "capped $(cwnd)"
-        H attach $S; H attach --json $S | grep -c '"who":"hawser-attach"' | sed 's/^/json /'
-        H detach cap --json $S; sleep 1; echo "after $(cwnd)"
-        H detach cap $S 2> err || echo "code $?"; cat err
-        H audit $S; same
+        H bus attach cap.mtp $S; sleep 0.5; echo "capped $(cwnd)"
+        H bus attach $S; H bus attach --json $S | grep -c '"who":"hawser-attach"' | sed 's/^/json /'
+        H bus detach cap --json $S; sleep 1; echo "after $(cwnd)"
+        H bus detach cap $S 2> err || echo "code $?"; cat err
+        H bus audit $S; same
     "#;
     let Some(lines) = run("attached", "", script) else {
         return;
@@ -196,13 +196,13 @@ fn a_file_is_attached_to_a_running_program_and_detached() {
 fn a_wrong_file_is_refused_with_its_place() {
     let script = r#"
         printf 'void cap(event_t ev, tcp_conn c) {\n    c.cc.cwnd = 15000;\n}\nattach cap after reduse;\n' > cap.mtp
-        H attach cap.mtp $S 2> err || echo "code $?"; cat err
+        H bus attach cap.mtp $S 2> err || echo "code $?"; cat err
         printf 'void cap(tcp_icmp ev, tcp_conn c) { }\nattach cap after cc;\n' > idle.mtp
-        H attach idle.mtp $S 2> err || echo "code $?"; cat err
-        H attach none.mtp $S 2> err || echo "none $?"
-        H attach cap.mtp --socket nowhere 2> err || echo "nobody $?"
-        H attach cap.mtp --source 7 $S 2> err || echo "code $?"; cat err
-        echo "after $(cwnd)"; H attach $S; H audit $S; same
+        H bus attach idle.mtp $S 2> err || echo "code $?"; cat err
+        H bus attach none.mtp $S 2> err || echo "none $?"
+        H bus attach cap.mtp --socket nowhere 2> err || echo "nobody $?"
+        H bus attach cap.mtp --source 7 $S 2> err || echo "code $?"; cat err
+        echo "after $(cwnd)"; H bus attach $S; H bus audit $S; same
     "#;
     let Some(lines) = run("wrong-file", "", script) else {
         return;
@@ -233,8 +233,8 @@ fn attaching_without_the_right_is_refused() {
     let rules = "[[rule]]\\nname = \"hawser-attach\"\\nobserve = [\"*\"]\\n\
         modify = [{ variables = \"*\" }]\\npriority = 9\\n[[rule]]\\nobserve = [\"*\"]\\nattach = true\\n";
     let script = r#"
-        H attach "$REPO/examples/attach/cap.mtp" $S 2> err || echo "code $?"; cat err
-        echo "after $(cwnd)"; H attach $S; H audit $S; same
+        H bus attach "$REPO/examples/attach/cap.mtp" $S 2> err || echo "code $?"; cat err
+        echo "after $(cwnd)"; H bus attach $S; H bus audit $S; same
     "#;
     let Some(lines) = run("attach-rights", rules, script) else {
         return;
@@ -249,7 +249,10 @@ fn attaching_without_the_right_is_refused() {
         "nothing is attached: {lines:?}"
     );
     assert!(
-        reported(&lines, "cap of source 0 refused: no right to attach") && reported(&lines, "same"),
+        reported(
+            &lines,
+            "cap of source 0 refused: the subscriber has no right to attach"
+        ) && reported(&lines, "same"),
         "{lines:?}"
     );
 }
@@ -259,16 +262,16 @@ fn attaching_without_the_right_is_refused() {
 #[test]
 fn a_controller_steers_from_another_process() {
     let script = r#"
-        srtt() { H probe $F tcp.conn.srtt --json $S | sed 's/.*srtt"*: *//;s/[^0-9].*//'; }
-        H steer reno --for 500ms --json --flow $F $S
-        H steer fast --provider x $S --for 10ms 2> err || echo "code $?"
+        srtt() { H bus probe $F tcp.conn.srtt --json $S | sed 's/.*srtt"*: *//;s/[^0-9].*//'; }
+        H bus steer reno --for 500ms --json --flow $F $S
+        H bus steer fast --provider x $S --for 10ms 2> err || echo "code $?"
         kill $CURL; wait $CURL || true
-        H steer fast --alpha 4 $S > steer.log & P=$!
+        H bus steer fast --alpha 4 $S > steer.log & P=$!
         until grep -q steers steer.log; do sleep 0.05; done
         curl -s -o got http://10.9.0.2/file & CURL=$!
-        sleep 2; F=$(H probe $S | grep tcp.conn | grep -v "^$F " | head -1 | cut -d' ' -f1)
+        sleep 2; F=$(H bus probe $S | grep tcp.conn | grep -v "^$F " | head -1 | cut -d' ' -f1)
         echo "steered $(srtt)"; kill -KILL $P; sleep 2.5; echo "after $(srtt)"
-        H audit $S; same
+        H bus audit $S; same
     "#;
     let Some(lines) = run("controller", "", script) else {
         return;
@@ -308,16 +311,16 @@ fn a_steerer_without_settable_variables_fails() {
     let rules = "[[rule]]\\nname = \"blind\"\\nobserve = [\"*\"]\\npriority = 9\\n\
         [[rule]]\\nobserve = [\"*\"]\\nmodify = [{ variables = \"*\" }]\\nattach = true\\npriority = 9\\n";
     let script = r#"
-        H modify $F tcp.conn.cc.cwnd 20000 --lease 60s --name low $S > low.log 2>&1 & M=$!
+        H bus modify $F tcp.conn.cc.cwnd 20000 --lease 60s --name low $S > low.log 2>&1 & M=$!
         until grep -q 20000 low.log; do sleep 0.05; done
-        H modify $F tcp.conn.cc.cwnd 30000 --lease 200ms --priority 5 --name high $S
+        H bus modify $F tcp.conn.cc.cwnd 30000 --lease 200ms --priority 5 --name high $S
         wait $M || echo "lost $?"; cat low.log
-        H steer fast --name blind $S 2> err || echo "blind $?"; cat err
-        H steer fast --flow 0:99 $S 2> err || echo "noflow $?"; cat err
-        H events 'nosuch.*' $S 2> err || echo "nomatch $?"; cat err
-        printf '// Nothing.\n' > empty.mtp; H attach empty.mtp $S 2> err || echo "empty $?"; cat err
-        H audit $S; same; sleep 0.5
-        H steer fast --for 300ms $S 2> err || echo "idle $?"; cat err
+        H bus steer fast --name blind $S 2> err || echo "blind $?"; cat err
+        H bus steer fast --flow 0:99 $S 2> err || echo "noflow $?"; cat err
+        H bus events 'nosuch.*' $S 2> err || echo "nomatch $?"; cat err
+        printf '// Nothing.\n' > empty.mtp; H bus attach empty.mtp $S 2> err || echo "empty $?"; cat err
+        H bus audit $S; same; sleep 0.5
+        H bus steer fast --for 300ms $S 2> err || echo "idle $?"; cat err
     "#;
     let Some(lines) = run("nothing", rules, script) else {
         return;
@@ -358,13 +361,13 @@ attach check after cc;
 X
         H watch $S --json --for 4s > watched & W=$!
         until [ -s watched ]; do sleep 0.05; done
-        H attach bad.mtp $S; sleep 0.5; H events 'tcp.bad.*' $S
-        H attach bad.mtp --param LIMIT=100 $S
-        until [ -z "$(H attach --json $S | grep check)" ]; do sleep 0.05; done; echo "gone"
-        H events 'tcp.bad.*' $S 2> err || echo "code $?"; cat err
-        H attach bad.mtp --param LOMIT=100 $S 2> err || echo "param $?"; cat err
+        H bus attach bad.mtp $S; sleep 0.5; H bus events 'tcp.bad.*' $S
+        H bus attach bad.mtp --param LIMIT=100 $S
+        until [ -z "$(H bus attach --json $S | grep check)" ]; do sleep 0.05; done; echo "gone"
+        H bus events 'tcp.bad.*' $S 2> err || echo "code $?"; cat err
+        H bus attach bad.mtp --param LOMIT=100 $S 2> err || echo "param $?"; cat err
         wait $W; for e in bad.reached assertion_failed; do echo "$e $(grep -c "tcp.$e\"" watched)"; done
-        H audit $S; same
+        H bus audit $S; same
     "#;
     let Some(lines) = run("asserts", "", script) else {
         return;

@@ -195,7 +195,7 @@ mod tests {
         let log = Log::start();
         Event::Trouble(Trouble::Store("the disk is full".into())).log();
         Event::Expired { uid: "mine\u{1b}[2J\nforged".into(), origin: Origin::Controller }.log();
-        log.expect(&["WARN", "the store: the disk is full"]);
+        log.expect(&["WARN", "the store failed: the disk is full"]);
         log.expect(&["DEBUG", r"mine\u{1b}[2J\nforged", "node expired"]);
     }
 }

@@ -402,5 +402,5 @@ fn a_table_and_a_drawing_are_made() {
 fn an_unknown_engine_is_refused_by_its_name() {
     let output = bench(&["stack", "--engine", "steam"]);
     assert_eq!(output.status.code(), Some(4));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no engine `steam`"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("unknown engine `steam`"));
 }

@@ -17,7 +17,9 @@ pub(crate) fn check(spec: &Spec, plan: &Plan) -> Result<(), SpecError> {
     for (i, name) in spec.names.iter().enumerate() {
         let at = |key: &str| format!("dns[{i}].{key}");
         let text = name.name.trim_end_matches('.');
-        let Some(read) = Name::from_ascii(text).ok().filter(|_| !text.is_empty()) else {
+        // Labels may hold any characters in DNS, such as a leading `-` (RFC 2181, 11).
+        let read = Name::from_labels(text.split('.').map(str::as_bytes)).ok();
+        let Some(read) = read.filter(|_| text.is_ascii()) else {
             let error = SpecError::new(at("name"), format!("`{}` cannot be a name", name.name));
             return Err(error.with_hint("labels of 1 to 63 characters with dots between them"));
         };

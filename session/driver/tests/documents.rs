@@ -213,7 +213,7 @@ fn the_reader_agrees_with_the_published_schema() {
     let beyond = [
         "address",
         "gateway",
-        "leave one of the two out",
+        "remove one of the two",
         "every connection is a backup",
     ];
     let check = |document: &Value, change: &str| {

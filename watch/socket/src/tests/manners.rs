@@ -15,7 +15,7 @@ fn the_65th_client_is_refused_until_one_has_gone() {
     let mut received = String::new();
     let mut stream = UnixStream::connect(place.socket()).expect("it listens");
     stream.read_to_string(&mut received).expect("it is closed");
-    assert_eq!(received, "{\"error\":\"64 subscribers are connected already\"}\n");
+    assert_eq!(received, "{\"error\":\"64 subscribers are already connected\"}\n");
     all.clear();
     soon("there is room again", || {
         Client::connect(&place.socket(), "next", 1).is_ok()

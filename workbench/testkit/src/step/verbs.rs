@@ -287,7 +287,7 @@ impl Bench {
         let Literal::Word(word) = &value.literal else {
             return Err(Error::new(
                 value.column,
-                format!("`{}` is no number", value.literal),
+                format!("`{}` is not a number", value.literal),
             ));
         };
         let mut parts = word.split('|');
