@@ -29,7 +29,7 @@ from ._types import (
 )
 
 #: The package's version, that of Hawser.
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Attachment",
