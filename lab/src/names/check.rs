@@ -9,22 +9,20 @@ use crate::plan::Plan;
 use crate::spec::{Spec, SpecError, known_host};
 
 use super::service;
-use super::zone::fits;
+use super::zone::{fits, parse_name};
 
 /// Checks the names of a lab.
 pub(crate) fn check(spec: &Spec, plan: &Plan) -> Result<(), SpecError> {
     let mut names = BTreeSet::new();
     for (i, name) in spec.names.iter().enumerate() {
         let at = |key: &str| format!("dns[{i}].{key}");
-        let text = name.name.trim_end_matches('.');
-        // Labels may hold any characters in DNS, such as a leading `-` (RFC 2181, 11).
-        let read = Name::from_labels(text.split('.').map(str::as_bytes)).ok();
-        let Some(read) = read.filter(|_| text.is_ascii()) else {
+        let Some(read) = parse_name(&name.name).filter(|read| !read.is_root()) else {
             let error = SpecError::new(at("name"), format!("`{}` cannot be a name", name.name));
             return Err(error.with_hint("labels of 1 to 63 characters with dots between them"));
         };
-        if !names.insert(text.to_ascii_lowercase()) {
-            return Err(SpecError::new(at("name"), format!("`{text}` is already defined")));
+        if !names.insert(read.clone()) {
+            let message = format!("`{}` is already defined", name.name);
+            return Err(SpecError::new(at("name"), message));
         }
         let mut addresses = Vec::new();
         for (j, address) in name.addresses.iter().enumerate() {

@@ -2,19 +2,21 @@
 
 use std::net::IpAddr;
 
+use hickory_proto::rr::RData;
 use hickory_proto::rr::rdata::svcb::{Alpn, IpHint, Mandatory, SVCB, SvcParamKey, SvcParamValue, Unknown};
 use hickory_proto::rr::rdata::{A, AAAA, HTTPS};
-use hickory_proto::rr::{Name, RData};
 
 use crate::plan::Plan;
 use crate::spec::Service;
+
+use super::zone::parse_name;
 
 /// The last key of a parameter that a record can have by itself (RFC 9460, 14.3.2).
 pub(super) const IPV6_HINT: u16 = 6;
 
 /// Returns a record, or `None` if a text in it is too long or empty.
 pub(super) fn record(service: &Service, plan: &Plan) -> Option<RData> {
-    let target = Name::from_ascii(&service.target).ok()?;
+    let target = parse_name(&service.target)?;
     let is_protocol = |protocol: &String| (1..=255).contains(&protocol.len());
     if !service.alpn.iter().all(is_protocol) {
         return None;

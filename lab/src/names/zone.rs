@@ -23,7 +23,7 @@ const TIME_TO_LIVE: u32 = 0;
 /// The names with a script.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Zone {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<Name, Entry>,
 }
 
 #[derive(Clone, Debug)]
@@ -64,14 +64,14 @@ impl Zone {
             entries: spec
                 .names
                 .iter()
-                .map(|name| (normal(&name.name), entry(name)))
+                .filter_map(|name| Some((parse_name(&name.name)?, entry(name))))
                 .collect(),
         }
     }
 
     /// Returns whether there is a script for a name.
     pub(crate) fn knows(&self, name: &str) -> bool {
-        self.entries.contains_key(&normal(name))
+        parse_name(name).is_some_and(|name| self.entries.contains_key(&name))
     }
 
     /// Returns the answer to a query and its delay, or `None` if the bytes are not a query or the script is
@@ -100,7 +100,7 @@ impl Zone {
             [question] => question,
             _ => return at_once(ResponseCode::FormErr, None),
         };
-        let Some(entry) = self.entries.get(&normal(&question.name.to_ascii())) else {
+        let Some(entry) = self.entries.get(&question.name) else {
             return at_once(ResponseCode::NXDomain, Some(question));
         };
         let (script, data) = match (question.query_class, question.query_type) {
@@ -143,9 +143,13 @@ pub(super) fn fits(name: &Name, data: Vec<RData>) -> bool {
     answer.to_vec().is_ok_and(|bytes| bytes.len() <= MAX_ANSWER)
 }
 
-/// Normalizes a name for comparison: lower case, and without the last dot.
-fn normal(name: &str) -> String {
-    name.trim_end_matches('.').to_ascii_lowercase()
+/// Returns a name from its text. Labels may hold any ASCII characters, such as a leading `-` (RFC 2181, 11).
+pub(super) fn parse_name(text: &str) -> Option<Name> {
+    match text.strip_suffix('.').unwrap_or(text) {
+        "" => Some(Name::root()),
+        text if text.is_ascii() => Name::from_labels(text.split('.').map(str::as_bytes)).ok(),
+        _ => None,
+    }
 }
 
 /// Adds the question, and records with these data, to an authoritative answer.
@@ -182,6 +186,9 @@ mod tests {
             ipv6 = { delay = "50ms" }
             https = { delay = "20ms" }
             services = [{ alpn = ["h3"], hints = ["b"] }]
+            [[dns]]
+            name = "-under_score.example"
+            addresses = ["192.0.2.3"]
             [[dns]]
             name = "broken.example"
             both = { answer = "failure" }
@@ -227,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_fail_as_scripted() {
+    fn names_are_answered_as_scripted() {
         let code = |name, kind| {
             zone()
                 .answer(&query(name, kind))
@@ -237,6 +244,7 @@ mod tests {
         assert_eq!(code("broken.example", 1), Some((2, 0)));
         assert_eq!(code("broken.example", 28), None);
         assert_eq!(code("www.example", 15), Some((0, 0)), "it has no mail");
+        assert_eq!(code("-Under_score.example", 1), Some((0, 1)));
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl Bench {
         let wanted = self.numbers(line, fields, COMPLETION)?;
         let expected = line.text.clone();
         let happened = match self.next_notice(handle, "MESSAGE") {
-            None => "no such notice came".to_owned(),
+            None => "no such notice arrived".to_owned(),
             Some(Notice::Message(words)) => {
                 let found = numbers_of(words);
                 let is_alike = |(wanted, found): (Option<u64>, u64)| wanted.is_none_or(|w| w == found);
