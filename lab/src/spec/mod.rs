@@ -81,10 +81,8 @@ pub struct Host {
     #[serde(default)]
     pub router: bool,
     /// A command that runs on it while the lab is up, by `sh -c`.
-    #[serde(default)]
     pub serve: Option<String>,
     /// A command that `hawser lab run` runs on it to its end, by `sh -c`.
-    #[serde(default)]
     pub run: Option<String>,
     /// The time at which that command starts.
     #[serde(default)]
@@ -101,20 +99,16 @@ pub struct Link {
     /// The names of the two hosts.
     pub between: [String; 2],
     /// The interfaces' names; by default, `eth0` and so on, in the order of each host's links.
-    #[serde(default)]
     pub interfaces: Option<[String; 2]>,
     /// The addresses of both ends with prefix lengths. By default, the n-th link counted from 0 has
     /// `10.77.n.1/24` and `fd77:0:0:n::1/64`, and the same with 2.
-    #[serde(default)]
     pub addresses: Option<[Vec<String>; 2]>,
     /// The largest IP packet, in bytes.
-    #[serde(default)]
     pub mtu: Option<u32>,
     /// The carrier of the packets.
     #[serde(default)]
     pub through: Through,
     /// The initial state; by default, the link is up.
-    #[serde(default)]
     pub state: Option<State>,
     /// Rules for both directions.
     #[serde(default)]
@@ -126,7 +120,6 @@ pub struct Link {
     #[serde(default)]
     pub backward: Rules,
     /// A network address translator at one end.
-    #[serde(default)]
     pub nat: Option<Nat>,
 }
 
@@ -151,7 +144,6 @@ pub struct Nat {
     /// translator's.
     pub inside: String,
     /// The translator's outside address, on the other end's subnet.
-    #[serde(default)]
     pub address: Option<IpAddr>,
     /// The part of the remote endpoint on which the choice of an outside port depends.
     #[serde(default)]
@@ -160,10 +152,8 @@ pub struct Nat {
     #[serde(default)]
     pub filtering: Dependence,
     /// The lifetime of a mapping without a packet from inside.
-    #[serde(default)]
     pub timeout: Option<Span>,
     /// The first and the last outside port.
-    #[serde(default)]
     pub ports: Option<[u16; 2]>,
 }
 
@@ -217,7 +207,6 @@ pub struct Service {
     #[serde(default = "root")]
     pub target: String,
     /// The port, if it is not the default.
-    #[serde(default)]
     pub port: Option<u16>,
     /// The protocols of the service.
     #[serde(default)]
@@ -226,7 +215,6 @@ pub struct Service {
     #[serde(default)]
     pub hints: Vec<String>,
     /// The number of a parameter, above 6, that clients must understand to use the record.
-    #[serde(default)]
     pub mandatory: Option<u16>,
 }
 
@@ -256,10 +244,8 @@ fn root() -> String {
 #[serde(deny_unknown_fields)]
 pub struct Reply {
     /// The time before the reply.
-    #[serde(default)]
     pub delay: Option<Span>,
     /// The content of the reply.
-    #[serde(default)]
     pub answer: Option<Answer>,
 }
 
@@ -289,7 +275,6 @@ pub struct At {
     /// The name of the link.
     pub link: String,
     /// The new state: both interfaces lose their carrier, or get it back.
-    #[serde(default)]
     pub state: Option<State>,
     /// New rules for both directions.
     #[serde(default)]
