@@ -11,7 +11,6 @@ mod check;
 mod rules;
 pub mod selector;
 
-use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -26,24 +25,15 @@ pub use rules::Rules;
 pub use selector::Selector;
 
 /// A lab file was rejected.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file could not be read.
+    #[error("cannot read {}: {}", .0.display(), .1)]
     System(PathBuf, io::Error),
     /// The text is invalid: the error has the line, the key, and the expected value.
+    #[error("{}: {}", .0.display(), .1)]
     Text(PathBuf, SpecError),
 }
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadError::System(path, error) => write!(f, "cannot read {}: {error}", path.display()),
-            ReadError::Text(path, error) => write!(f, "{}: {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 /// A network. The result of [`Spec::parse`] is consistent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
