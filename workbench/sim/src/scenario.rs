@@ -162,7 +162,7 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Value>,
     /// The number of strict priorities of its ports, 1 to 8.
-    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
+    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one")]
     pub priorities: u8,
     /// The number of bytes that its device accepts ahead of the lines; further bytes wait in the program's
     /// queues.
@@ -614,14 +614,8 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_one(value: &u64) -> bool {
-    *value == 1
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_one_priority(value: &u8) -> bool {
-    *value == 1
+fn is_one<T: PartialEq + From<u8>>(value: &T) -> bool {
+    *value == T::from(1)
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Profile, ScenarioError, Share, defaults, is_default, is_one_priority};
+use super::{Bytes, Profile, ScenarioError, Share, defaults, is_default, is_one};
 
 /// A switch: it stores frames and forwards them to their destinations, along shortest paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ pub struct Switch {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// The number of strict priorities of each port, 1 to 8, by the precedence of the packets' IP headers.
-    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
+    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one")]
     pub priorities: u8,
     /// The maximum number of bytes that wait at each port, or at all ports together if the buffer is shared.
     /// Packets that do not fit are lost, or trimmed.
