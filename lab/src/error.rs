@@ -1,6 +1,5 @@
 //! Errors of building and operating a lab.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -11,11 +10,13 @@ use crate::rules::trace::TraceError;
 use crate::spec::SpecError;
 
 /// A lab could not be built, or an operation on it failed. The message includes a remedy.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The lab file, or the request, is invalid.
-    Spec(SpecError),
+    #[error("{0}")]
+    Spec(#[from] SpecError),
     /// A trace could not be read.
+    #[error("the trace {}: {error}", path.display())]
     Trace {
         /// The path of the trace.
         path: PathBuf,
@@ -23,8 +24,10 @@ pub enum LabError {
         error: TraceError,
     },
     /// The kernel rejected a namespace, a link, an address or a route.
-    Namespace(NamespaceError),
+    #[error("{0}")]
+    Namespace(#[from] NamespaceError),
     /// The host or link does not exist.
+    #[error("unknown {kind} `{name}`; known names: {}", known.join(", "))]
     Unknown {
         /// The kind of the name: `host` or `link`.
         kind: &'static str,
@@ -34,20 +37,28 @@ pub enum LabError {
         known: Vec<String>,
     },
     /// The kernel carries this link, so that only its rate and queue can be changed.
+    #[error(
+        "the kernel carries the link `{link}` and can change only its rate and queue; give it \
+         through = \"cell\""
+    )]
     NotACell {
         /// The name of the link.
         link: String,
     },
     /// The view of a host with its own names could not be made.
-    Names(ViewError),
+    #[error("cannot give a host names of its own: {0}")]
+    Names(#[from] ViewError),
     /// An operation of the system failed.
+    #[error("cannot {action}: {error}")]
     Io {
         /// The operation that was attempted.
         action: String,
         /// The error of the system.
+        #[source]
         error: io::Error,
     },
     /// The thread that carries packets has ended.
+    #[error("the lab's forwarder has ended")]
     Stopped,
 }
 
@@ -76,59 +87,5 @@ impl LabError {
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> LabError {
         let action = action.into();
         move |error| LabError::Io { action, error }
-    }
-}
-
-impl From<NamespaceError> for LabError {
-    fn from(error: NamespaceError) -> LabError {
-        LabError::Namespace(error)
-    }
-}
-
-impl From<ViewError> for LabError {
-    fn from(error: ViewError) -> LabError {
-        LabError::Names(error)
-    }
-}
-
-impl From<SpecError> for LabError {
-    fn from(error: SpecError) -> LabError {
-        LabError::Spec(error)
-    }
-}
-
-impl fmt::Display for LabError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LabError::Spec(error) => error.fmt(f),
-            LabError::Trace { path, error } => write!(f, "the trace {}: {error}", path.display()),
-            LabError::Namespace(error) => error.fmt(f),
-            LabError::Unknown { kind, name, known } => {
-                write!(f, "unknown {kind} `{name}`; known names: {}", known.join(", "))
-            }
-            LabError::NotACell { link } => write!(
-                f,
-                "the kernel carries the link `{link}` and can change only its rate and queue; give it \
-                 through = \"cell\""
-            ),
-            LabError::Names(error) => write!(f, "cannot give a host names of its own: {error}"),
-            LabError::Io { action, error } => write!(f, "cannot {action}: {error}"),
-            LabError::Stopped => f.write_str("the lab's forwarder has ended"),
-        }
-    }
-}
-
-impl std::error::Error for LabError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            LabError::Spec(error) => Some(error),
-            LabError::Namespace(error) => Some(error),
-            LabError::Names(error) => Some(error),
-            LabError::Io { error, .. } => Some(error),
-            LabError::Trace { .. }
-            | LabError::Unknown { .. }
-            | LabError::NotACell { .. }
-            | LabError::Stopped => None,
-        }
     }
 }

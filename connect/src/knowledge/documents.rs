@@ -90,13 +90,10 @@ impl Watch for Watcher {
 #[serde(deny_unknown_fields)]
 struct Filter {
     /// The origin of the nodes.
-    #[serde(default)]
     source: Option<Origin>,
     /// The beginning of their names.
-    #[serde(default)]
     uid: Option<String>,
     /// The interface that they are about.
-    #[serde(default)]
     interface: Option<String>,
 }
 

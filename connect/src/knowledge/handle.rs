@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_bus::{Bus, Documents};
-use hawser_policy::document::{self, Diagnostic, Format};
+use hawser_policy::document::Diagnostic;
 use hawser_policy::{Limit, Manager, Names, Options, Ranking, Request};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast::error::RecvError;
@@ -169,14 +169,6 @@ impl Knowledge {
     /// Returns the policy manager, for [`Policies`](crate::Policies).
     pub fn manager(&self) -> Arc<Mutex<Manager>> {
         Arc::clone(&self.inner.base.manager)
-    }
-
-    /// Parses a request with the names of policies and nodes. It stays valid when they change.
-    ///
-    /// # Errors
-    /// All faults of the request.
-    pub fn read_request(&self, text: &str, format: Format) -> document::Result<Request> {
-        document::request(text, format, self.inner.base.manager().names_mut())
     }
 
     /// Returns the names of keys.

@@ -5,7 +5,6 @@
 //! leaves with the opportunity that takes its last byte. Bytes are those of the IP packet.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -32,40 +31,29 @@ pub(crate) struct Line {
 }
 
 /// A trace is invalid. Lines are counted from 1.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file could not be read.
+    #[error("{0}")]
     System(io::Error),
     /// A line is not a whole number of milliseconds.
+    #[error("line {0}: `{1}` is not a whole number of milliseconds")]
     NoNumber(usize, String),
     /// A line's time is before that of the previous line.
+    #[error("line {0}: the times of a trace never go back")]
     Backwards(usize),
     /// A line's time is more than a year.
+    #[error("line {0}: a trace is at most a year long, {MAX_TIME_MS} ms")]
     Late(usize),
     /// There are more lines than a trace may have.
+    #[error("line {0}: a trace has at most {MAX_LINES} lines")]
     Long(usize),
     /// The file has no line.
+    #[error("a trace needs at least one line, a time in milliseconds")]
     Empty,
     /// The last time is 0.
+    #[error("the last time of a trace is its length, and cannot be 0")]
     Zero,
-}
-
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TraceError::System(error) => write!(f, "{error}"),
-            TraceError::NoNumber(line, text) => {
-                write!(f, "line {line}: `{text}` is not a whole number of milliseconds")
-            }
-            TraceError::Backwards(line) => write!(f, "line {line}: the times of a trace never go back"),
-            TraceError::Late(line) => {
-                write!(f, "line {line}: a trace is at most a year long, {MAX_TIME_MS} ms")
-            }
-            TraceError::Long(line) => write!(f, "line {line}: a trace has at most {MAX_LINES} lines"),
-            TraceError::Empty => f.write_str("a trace needs at least one line, a time in milliseconds"),
-            TraceError::Zero => f.write_str("the last time of a trace is its length, and cannot be 0"),
-        }
-    }
 }
 
 impl Line {

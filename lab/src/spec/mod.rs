@@ -11,7 +11,6 @@ mod check;
 mod rules;
 pub mod selector;
 
-use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -26,24 +25,15 @@ pub use rules::Rules;
 pub use selector::Selector;
 
 /// A lab file was rejected.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file could not be read.
+    #[error("cannot read {}: {}", .0.display(), .1)]
     System(PathBuf, io::Error),
     /// The text is invalid: the error has the line, the key, and the expected value.
+    #[error("{}: {}", .0.display(), .1)]
     Text(PathBuf, SpecError),
 }
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadError::System(path, error) => write!(f, "cannot read {}: {error}", path.display()),
-            ReadError::Text(path, error) => write!(f, "{}: {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 /// A network. The result of [`Spec::parse`] is consistent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -81,10 +71,8 @@ pub struct Host {
     #[serde(default)]
     pub router: bool,
     /// A command that runs on it while the lab is up, by `sh -c`.
-    #[serde(default)]
     pub serve: Option<String>,
     /// A command that `hawser lab run` runs on it to its end, by `sh -c`.
-    #[serde(default)]
     pub run: Option<String>,
     /// The time at which that command starts.
     #[serde(default)]
@@ -101,20 +89,16 @@ pub struct Link {
     /// The names of the two hosts.
     pub between: [String; 2],
     /// The interfaces' names; by default, `eth0` and so on, in the order of each host's links.
-    #[serde(default)]
     pub interfaces: Option<[String; 2]>,
     /// The addresses of both ends with prefix lengths. By default, the n-th link counted from 0 has
     /// `10.77.n.1/24` and `fd77:0:0:n::1/64`, and the same with 2.
-    #[serde(default)]
     pub addresses: Option<[Vec<String>; 2]>,
     /// The largest IP packet, in bytes.
-    #[serde(default)]
     pub mtu: Option<u32>,
     /// The carrier of the packets.
     #[serde(default)]
     pub through: Through,
     /// The initial state; by default, the link is up.
-    #[serde(default)]
     pub state: Option<State>,
     /// Rules for both directions.
     #[serde(default)]
@@ -126,7 +110,6 @@ pub struct Link {
     #[serde(default)]
     pub backward: Rules,
     /// A network address translator at one end.
-    #[serde(default)]
     pub nat: Option<Nat>,
 }
 
@@ -151,7 +134,6 @@ pub struct Nat {
     /// translator's.
     pub inside: String,
     /// The translator's outside address, on the other end's subnet.
-    #[serde(default)]
     pub address: Option<IpAddr>,
     /// The part of the remote endpoint on which the choice of an outside port depends.
     #[serde(default)]
@@ -160,10 +142,8 @@ pub struct Nat {
     #[serde(default)]
     pub filtering: Dependence,
     /// The lifetime of a mapping without a packet from inside.
-    #[serde(default)]
     pub timeout: Option<Span>,
     /// The first and the last outside port.
-    #[serde(default)]
     pub ports: Option<[u16; 2]>,
 }
 
@@ -217,7 +197,6 @@ pub struct Service {
     #[serde(default = "root")]
     pub target: String,
     /// The port, if it is not the default.
-    #[serde(default)]
     pub port: Option<u16>,
     /// The protocols of the service.
     #[serde(default)]
@@ -226,7 +205,6 @@ pub struct Service {
     #[serde(default)]
     pub hints: Vec<String>,
     /// The number of a parameter, above 6, that clients must understand to use the record.
-    #[serde(default)]
     pub mandatory: Option<u16>,
 }
 
@@ -256,10 +234,8 @@ fn root() -> String {
 #[serde(deny_unknown_fields)]
 pub struct Reply {
     /// The time before the reply.
-    #[serde(default)]
     pub delay: Option<Span>,
     /// The content of the reply.
-    #[serde(default)]
     pub answer: Option<Answer>,
 }
 
@@ -289,7 +265,6 @@ pub struct At {
     /// The name of the link.
     pub link: String,
     /// The new state: both interfaces lose their carrier, or get it back.
-    #[serde(default)]
     pub state: Option<State>,
     /// New rules for both directions.
     #[serde(default)]

@@ -14,55 +14,38 @@ use super::Selector;
 #[serde(deny_unknown_fields)]
 pub struct Rules {
     /// The rate of the link, where 0 is no limit.
-    #[serde(default)]
     pub rate: Option<Rate>,
     /// The path of a file in mahimahi's format whose times replace the rate.
-    #[serde(default)]
     pub trace: Option<PathBuf>,
     /// The size of the queue before the link, in bytes, where 0 is no limit.
-    #[serde(default)]
     pub queue: Option<Bytes>,
     /// The size of the queue, in frames.
-    #[serde(default)]
     pub queue_packets: Option<u64>,
     /// The number of waiting bytes from which frames are marked (ECN), where 0 is never.
-    #[serde(default)]
     pub ecn: Option<Bytes>,
     /// The numbers of frames that are lost, counted from 1.
-    #[serde(default)]
     pub drop: Option<Vec<u64>>,
     /// The share of frames that are lost.
-    #[serde(default)]
     pub loss: Option<Share>,
     /// The mean number of frames lost in a row.
-    #[serde(default)]
     pub burst: Option<f64>,
     /// The share of frames in which a bit flips.
-    #[serde(default)]
     pub corrupt: Option<Share>,
     /// The share of frames that come twice.
-    #[serde(default)]
     pub duplicate: Option<Share>,
     /// The propagation delay.
-    #[serde(default)]
     pub delay: Option<Span>,
     /// The largest random addition to the delay.
-    #[serde(default)]
     pub jitter: Option<Span>,
     /// The share of frames that are held back.
-    #[serde(default)]
     pub reorder: Option<Share>,
     /// The time for which frames are held back.
-    #[serde(default)]
     pub hold: Option<Span>,
     /// True if all frames are lost silently, while the interfaces stay up.
-    #[serde(default)]
     pub silent: Option<bool>,
     /// The length of the largest IP packet that passes, where 0 is no limit. Longer ones are lost silently.
-    #[serde(default)]
     pub path_mtu: Option<Bytes>,
     /// The protocols that are lost silently.
-    #[serde(default)]
     pub block: Option<Vec<Selector>>,
 }
 

@@ -56,31 +56,21 @@ const NAMES: &[(&str, Protocol)] = &[
 ];
 
 /// A text is not a selector.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// The protocol does not exist.
+    #[error(
+        "`{0}` is not a protocol: tcp, udp, sctp, icmp, mptcp, ipv4, ipv6 or a number, and a port as in \
+         \"udp:443\""
+    )]
     Protocol(String),
     /// The protocol has no ports.
+    #[error("`{0}` has no ports")]
     NoPorts(String),
     /// The port is not a number from 0 to 65,535.
+    #[error("`{0}` is not a port from 0 to 65535")]
     Port(String),
 }
-
-impl fmt::Display for SelectorError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SelectorError::Protocol(name) => write!(
-                f,
-                "`{name}` is not a protocol: tcp, udp, sctp, icmp, mptcp, ipv4, ipv6 or a number, and a \
-                 port as in \"udp:443\""
-            ),
-            SelectorError::NoPorts(name) => write!(f, "`{name}` has no ports"),
-            SelectorError::Port(port) => write!(f, "`{port}` is not a port from 0 to 65535"),
-        }
-    }
-}
-
-impl std::error::Error for SelectorError {}
 
 impl FromStr for Selector {
     type Err = SelectorError;

@@ -28,7 +28,6 @@ use super::error::SessionError;
 use super::handle::Session;
 use super::places::{Held, Place};
 use super::stream::SessionStream;
-use super::words::WORDS;
 
 /// The number of wrong codes after which a [`Gate`] admits no client any more.
 pub const MAX_GUESSES: u32 = 3;
@@ -50,6 +49,9 @@ const CLIENT: &[u8] = b"hawser code client";
 const SERVER: &[u8] = b"hawser code server";
 /// The count of numbers that a generated code may begin with: 0 to 99.
 const NUMBERS: u8 = 100;
+/// The 256 words of codes, each of which carries 8 bits, one per line. They are common English nouns of four to
+/// nine letters that are not confused when spoken or typed. No two begin with the same four letters.
+const WORDS: &str = include_str!("words.txt");
 
 /// A one-time code such as `7-crossword-anvil`, of letters, digits and hyphens.
 #[derive(Clone, PartialEq, Eq)]
@@ -70,8 +72,9 @@ impl Code {
             let [number, first, second] = random;
             // Numbers are equally likely only below a multiple of their count.
             if number < fair {
-                let words = [first, second].map(|at| WORDS[usize::from(at)]);
-                return Ok(Code(format!("{}-{}-{}", number % NUMBERS, words[0], words[1])));
+                let word = |at: u8| WORDS.lines().nth(at.into()).unwrap_or_default();
+                let (number, first, second) = (number % NUMBERS, word(first), word(second));
+                return Ok(Code(format!("{number}-{first}-{second}")));
             }
         }
     }

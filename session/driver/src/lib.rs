@@ -52,7 +52,6 @@ mod testing;
 mod trust;
 mod unaccepted;
 mod waiters;
-mod words;
 
 pub use client::{ClientConfig, PathCandidate, connect};
 pub use code::{Code, CodeError, CodeSyntax, EXCHANGE_TIMEOUT, Gate, MAX_GUESSES};

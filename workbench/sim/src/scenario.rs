@@ -89,17 +89,14 @@ pub struct Scenario {
     /// of a built-in program.
     pub program: String,
     /// The engine that runs the programs. Without it, the resolver of program names decides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<Engine>,
     /// Values for the program's params.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Value>,
     /// A program that watches all packets of each host, named in the same manner as the transport program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<String>,
     /// Hosts, switches and links by name and numbers; [`Scenario::parse`] places them before those that are
     /// listed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
     /// The hosts.
     #[serde(default)]
@@ -125,14 +122,11 @@ pub struct Scenario {
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
     /// The maximum number of bytes that all hosts send, including headers and retransmissions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Bytes>,
     /// The maximum duration of each flow, from its start until its last byte is read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
     /// The maximum time in which an end must fail in each of three cases. No peer listens; its peer has
     /// aborted; or its peer's host has come back with its state lost, while the end has bytes to send.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<Span>,
 }
 
@@ -161,20 +155,17 @@ pub struct Host {
     pub mtu: u32,
     /// The size of a connection's send buffer, and of its receive buffer, in bytes. The default is that of
     /// stacks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
     /// The host's own program, if it differs from the scenario's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// Values for params, which take precedence over the scenario's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Value>,
     /// The number of strict priorities of its ports, 1 to 8.
-    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
+    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one")]
     pub priorities: u8,
     /// The number of bytes that its device accepts ahead of the lines; further bytes wait in the program's
     /// queues.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_queue: Option<Bytes>,
 }
 
@@ -224,7 +215,6 @@ pub struct Link {
     #[serde(default, skip_serializing_if = "is_default")]
     pub backward: Rules,
     /// An address translator at one of its ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nat: Option<Nat>,
 }
 
@@ -233,43 +223,30 @@ pub struct Link {
 #[serde(deny_unknown_fields)]
 pub struct Rules {
     /// The line's rate; 0 means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// The maximum number of bytes in the queue in front of the line; 0 means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Bytes>,
     /// The maximum number of frames in the queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_packets: Option<u64>,
     /// The number of waiting bytes from which frames are marked (ECN); 0 means never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Bytes>,
     /// The numbers of frames that are lost, counted from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<Vec<u64>>,
     /// The share of frames that are lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Share>,
     /// The mean number of frames lost in a row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<f64>,
     /// The share of frames in which a bit flips.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrupt: Option<Share>,
     /// The share of frames that are duplicated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<Share>,
     /// The propagation delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
     /// The maximum random delay in addition to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Span>,
     /// The share of frames that are held back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<Share>,
     /// The time for which frames are held back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Span>,
 }
 
@@ -284,14 +261,11 @@ pub struct At {
     pub link: String,
     /// The name of a host, instead of a link. A host that goes down sends no more packets, and has lost all
     /// state when it comes up again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The name of a switch, instead of a link. A switch that goes down drops its waiting frames and those
     /// that arrive.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
     /// The new state: a link is cut or restored in both directions; a host or a switch goes down or comes up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// New rules for both directions.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -339,13 +313,10 @@ pub struct Flow {
     pub spacing: Span,
     /// The server's port; further flows use the following ports. By default all flows of a scenario count
     /// from 7001. Flows that name the same port share it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// The client's port; further flows use the following ports. By default the client's stack chooses one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_port: Option<u16>,
     /// The address family, 4 or 6; by default 4 if both hosts have such an address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<u8>,
     /// The number of times that it is reopened after its end, from the same port to the same port.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -361,41 +332,31 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "is_default")]
     pub one_way: bool,
     /// The end that aborts the flow instead of closing it, and the time at which it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abort: Option<Abort>,
     /// True if both ends also make requests that must be refused. They send after closing, connect again from
     /// a connected port, and set an unknown option.
     #[serde(default, skip_serializing_if = "is_default")]
     pub refusals: bool,
     /// The maximum rate of both readers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Rate>,
     /// The initial time during which both readers do not read.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_stop: Span,
     /// The send buffer that both ends ask for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Bytes>,
     /// The receive buffer that both ends ask for, if the program can choose it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
     /// The parameters of a bulk transfer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<Bulk>,
     /// The parameters of requests and responses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
     /// The parameters of messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Messages>,
     /// The parameters of streams within the connection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<Streams>,
     /// The parameters of calls, which need no connection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Calls>,
     /// The parameters of works of queue pairs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub works: Option<Works>,
 }
 
@@ -653,14 +614,8 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_one(value: &u64) -> bool {
-    *value == 1
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_one_priority(value: &u8) -> bool {
-    *value == 1
+fn is_one<T: PartialEq + From<u8>>(value: &T) -> bool {
+    *value == T::from(1)
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

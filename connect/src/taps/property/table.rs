@@ -2,112 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::value::{Preference, Type, Value};
-
-/// A property.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Property {
-    /// Delivery of all data, without loss or duplication.
-    Reliability,
-    /// Preservation of the ends of messages.
-    PreserveMsgBoundaries,
-    /// A choice of reliability for each message.
-    PerMsgReliability,
-    /// Delivery of data in the order of sending.
-    PreserveOrder,
-    /// A first message that is sent with the handshake.
-    ZeroRttMsg,
-    /// Connections of a group as streams of one transport connection.
-    Multistreaming,
-    /// Protection of all sent data against corruption.
-    FullChecksumSend,
-    /// Protection of all received data against corruption.
-    FullChecksumRecv,
-    /// Congestion control by the transport.
-    CongestionControl,
-    /// Keep-alive packets of the transport on idle connections.
-    KeepAlive,
-    /// Preferences for interfaces, by name or type.
-    Interface,
-    /// Preferences for provisioning domains.
-    Pvd,
-    /// The use of temporary IPv6 addresses.
-    UseTemporaryLocalAddress,
-    /// The use of several paths.
-    Multipath,
-    /// Announcement of further addresses to the peer.
-    AdvertisesAltaddr,
-    /// The direction of data: sent, received, or both.
-    Direction,
-    /// Reports of ICMP errors that do not end a Connection.
-    SoftErrorNotify,
-    /// Reception by the initiator before it sends.
-    ActiveReadBeforeSend,
-    /// The minimum checksum coverage of a received message, in bytes.
-    RecvChecksumLen,
-    /// The urgency of a Connection in its group; lower values come first.
-    ConnPriority,
-    /// The time for which data may stay undelivered.
-    ConnTimeout,
-    /// The time for which a Connection may be idle before a keep-alive packet is sent.
-    KeepAliveTimeout,
-    /// The way in which a group shares its capacity (RFC 8260).
-    ConnScheduler,
-    /// The treatment that the network is asked for.
-    ConnCapacityProfile,
-    /// The way in which several paths are used.
-    MultipathPolicy,
-    /// The minimum useful sending rate, in bits per second.
-    MinSendRate,
-    /// The minimum useful receiving rate, in bits per second.
-    MinRecvRate,
-    /// The maximum number of bits sent in a second.
-    MaxSendRate,
-    /// The maximum number of bits received in a second.
-    MaxRecvRate,
-    /// The number of Connections that the peer may add to the group.
-    GroupConnLimit,
-    /// Isolation from the cached state of other Connections.
-    IsolateSession,
-    /// The state: Establishing, Established, Closing or Closed.
-    ConnState,
-    /// The ability of the Connection to send.
-    CanSend,
-    /// The ability of the Connection to receive.
-    CanReceive,
-    /// The maximum size of a message that is sent in one packet, in bytes.
-    SingularTransmissionMsgMaxLen,
-    /// The maximum size of a message that can be sent, in bytes.
-    SendMsgMaxLen,
-    /// The maximum size of a message that can be received whole, in bytes.
-    RecvMsgMaxLen,
-    /// The timeout sent to the peer (RFC 5482).
-    TcpUserTimeoutValue,
-    /// The use of the option of RFC 5482.
-    TcpUserTimeoutEnabled,
-    /// Permission for the peer's option to change `connTimeout`.
-    TcpUserTimeoutChangeable,
-    /// The time that a message may wait to be sent.
-    MsgLifetime,
-    /// The urgency of a message in its Connection; lower values come first.
-    MsgPriority,
-    /// Delivery of a message in the order of sending.
-    MsgOrdered,
-    /// Permission for a message to arrive more than once.
-    SafelyReplayable,
-    /// The mark of the last message that is sent.
-    Final,
-    /// The number of bytes of a message to be protected against corruption.
-    MsgChecksumLen,
-    /// Reliable delivery of a message.
-    MsgReliable,
-    /// The treatment that the network is asked for, for a message.
-    MsgCapacityProfile,
-    /// A ban on fragmentation of a message by the network.
-    NoFragmentation,
-    /// A ban on any segmentation of a message.
-    NoSegmentation,
-}
+use super::value::Preference::{self, NoPreference, Prefer, Require};
+use super::value::{Type, Value};
 
 /// The subject of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,395 +96,135 @@ const SCHEDULER: Type = Type::Word(&[
     "Weighted Fair Queueing",
 ]);
 
-const fn of(
-    class: Class,
-    property: Property,
-    name: &'static str,
-    section: &'static str,
-    kind: Type,
-    initial: Initial,
-) -> Definition {
-    Definition { property, name, section, class, kind, initial }
+/// Declares each property once: its name in [`Property`], and its row of [`Definition::ALL`] with the RFC's
+/// spelling, the section, the class, the type and the default value.
+macro_rules! properties {
+    ($($(#[$doc:meta])* $property:ident: $name:literal, $section:literal, $class:ident, $kind:expr,
+        $initial:ident $(($value:expr))?;)*) => {
+        /// A property.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Property {
+            $($(#[$doc])* $property,)*
+        }
+
+        impl Definition {
+            /// Every property, in the order of [`Property`].
+            pub const ALL: &'static [Definition] = &[$(Definition {
+                property: Property::$property,
+                name: $name,
+                section: $section,
+                class: Class::$class,
+                kind: $kind,
+                initial: Initial::$initial $(($value))?,
+            },)*];
+        }
+    };
 }
 
-const fn selection(
-    property: Property,
-    name: &'static str,
-    section: &'static str,
-    kind: Type,
-    initial: Initial,
-) -> Definition {
-    of(Class::Selection, property, name, section, kind, initial)
-}
-
-const fn preference(
-    property: Property,
-    name: &'static str,
-    section: &'static str,
-    initial: Preference,
-) -> Definition {
-    of(
-        Class::Selection,
-        property,
-        name,
-        section,
-        Type::Preference,
-        Initial::Preference(initial),
-    )
-}
-
-const fn connection(
-    property: Property,
-    name: &'static str,
-    section: &'static str,
-    kind: Type,
-    initial: Initial,
-) -> Definition {
-    of(Class::Connection, property, name, section, kind, initial)
-}
-
-const fn message(
-    property: Property,
-    name: &'static str,
-    section: &'static str,
-    kind: Type,
-    initial: Initial,
-) -> Definition {
-    of(Class::Message, property, name, section, kind, initial)
+properties! {
+    /// Delivery of all data, without loss or duplication.
+    Reliability: "reliability", "6.2.1", Selection, Type::Preference, Preference(Require);
+    /// Preservation of the ends of messages.
+    PreserveMsgBoundaries: "preserveMsgBoundaries", "6.2.2", Selection, Type::Preference, Preference(NoPreference);
+    /// A choice of reliability for each message.
+    PerMsgReliability: "perMsgReliability", "6.2.3", Selection, Type::Preference, Preference(NoPreference);
+    /// Delivery of data in the order of sending.
+    PreserveOrder: "preserveOrder", "6.2.4", Selection, Type::Preference, Preference(Require);
+    /// A first message that is sent with the handshake.
+    ZeroRttMsg: "zeroRttMsg", "6.2.5", Selection, Type::Preference, Preference(NoPreference);
+    /// Connections of a group as streams of one transport connection.
+    Multistreaming: "multistreaming", "6.2.6", Selection, Type::Preference, Preference(Prefer);
+    /// Protection of all sent data against corruption.
+    FullChecksumSend: "fullChecksumSend", "6.2.7", Selection, Type::Preference, Preference(Require);
+    /// Protection of all received data against corruption.
+    FullChecksumRecv: "fullChecksumRecv", "6.2.8", Selection, Type::Preference, Preference(Require);
+    /// Congestion control by the transport.
+    CongestionControl: "congestionControl", "6.2.9", Selection, Type::Preference, Preference(Require);
+    /// Keep-alive packets of the transport on idle connections.
+    KeepAlive: "keepAlive", "6.2.10", Selection, Type::Preference, Preference(NoPreference);
+    /// Preferences for interfaces, by name or type.
+    Interface: "interface", "6.2.11", Selection, Type::Preferences, Empty;
+    /// Preferences for provisioning domains.
+    Pvd: "pvd", "6.2.12", Selection, Type::Preferences, Empty;
+    /// The use of temporary IPv6 addresses.
+    UseTemporaryLocalAddress: "useTemporaryLocalAddress", "6.2.13", Selection, Type::Preference, Temporary;
+    /// The use of several paths.
+    Multipath: "multipath", "6.2.14", Selection, MULTIPATH, Multipath;
+    /// Announcement of further addresses to the peer.
+    AdvertisesAltaddr: "advertisesAltaddr", "6.2.15", Selection, Type::Boolean, Boolean(false);
+    /// The direction of data: sent, received, or both.
+    Direction: "direction", "6.2.16", Selection, DIRECTION, Word("Bidirectional");
+    /// Reports of ICMP errors that do not end a Connection.
+    SoftErrorNotify: "softErrorNotify", "6.2.17", Selection, Type::Preference, Preference(NoPreference);
+    /// Reception by the initiator before it sends.
+    ActiveReadBeforeSend: "activeReadBeforeSend", "6.2.18", Selection, Type::Preference, Preference(NoPreference);
+    /// The minimum checksum coverage of a received message, in bytes.
+    RecvChecksumLen: "recvChecksumLen", "8.1.1", Connection, COVERAGE, Word("Full Coverage");
+    /// The urgency of a Connection in its group; lower values come first.
+    ConnPriority: "connPriority", "8.1.2", Connection, NUMBER, Integer(100);
+    /// The time for which data may stay undelivered.
+    ConnTimeout: "connTimeout", "8.1.3", Connection, TIMEOUT, Word("Disabled");
+    /// The time for which a Connection may be idle before a keep-alive packet is sent.
+    KeepAliveTimeout: "keepAliveTimeout", "8.1.4", Connection, TIMEOUT, Word("Disabled");
+    /// The way in which a group shares its capacity (RFC 8260).
+    ConnScheduler: "connScheduler", "8.1.5", Connection, SCHEDULER, Word("Weighted Fair Queueing");
+    /// The treatment that the network is asked for.
+    ConnCapacityProfile: "connCapacityProfile", "8.1.6", Connection, PROFILE, Word("Default");
+    /// The way in which several paths are used.
+    MultipathPolicy: "multipathPolicy", "8.1.7", Connection, POLICY, Word("Handover");
+    /// The minimum useful sending rate, in bits per second.
+    MinSendRate: "minSendRate", "8.1.8", Connection, RATE, Word("Unlimited");
+    /// The minimum useful receiving rate, in bits per second.
+    MinRecvRate: "minRecvRate", "8.1.8", Connection, RATE, Word("Unlimited");
+    /// The maximum number of bits sent in a second.
+    MaxSendRate: "maxSendRate", "8.1.8", Connection, RATE, Word("Unlimited");
+    /// The maximum number of bits received in a second.
+    MaxRecvRate: "maxRecvRate", "8.1.8", Connection, RATE, Word("Unlimited");
+    /// The number of Connections that the peer may add to the group.
+    GroupConnLimit: "groupConnLimit", "8.1.9", Connection, RATE, Word("Unlimited");
+    /// Isolation from the cached state of other Connections.
+    IsolateSession: "isolateSession", "8.1.10", Connection, Type::Boolean, Boolean(false);
+    /// The state: Establishing, Established, Closing or Closed.
+    ConnState: "connState", "8.1.11.1", Connection, STATE, ReadOnly;
+    /// The ability of the Connection to send.
+    CanSend: "canSend", "8.1.11.2", Connection, Type::Boolean, ReadOnly;
+    /// The ability of the Connection to receive.
+    CanReceive: "canReceive", "8.1.11.3", Connection, Type::Boolean, ReadOnly;
+    /// The maximum size of a message that is sent in one packet, in bytes.
+    SingularTransmissionMsgMaxLen: "singularTransmissionMsgMaxLen", "8.1.11.4", Connection, SINGULAR, ReadOnly;
+    /// The maximum size of a message that can be sent, in bytes.
+    SendMsgMaxLen: "sendMsgMaxLen", "8.1.11.5", Connection, NUMBER, ReadOnly;
+    /// The maximum size of a message that can be received whole, in bytes.
+    RecvMsgMaxLen: "recvMsgMaxLen", "8.1.11.6", Connection, NUMBER, ReadOnly;
+    /// The timeout sent to the peer (RFC 5482).
+    TcpUserTimeoutValue: "tcp.userTimeoutValue", "8.2.1", Connection, USER_TIMEOUT, Word("TCP default");
+    /// The use of the option of RFC 5482.
+    TcpUserTimeoutEnabled: "tcp.userTimeoutEnabled", "8.2.2", Connection, Type::Boolean, Boolean(false);
+    /// Permission for the peer's option to change `connTimeout`.
+    TcpUserTimeoutChangeable: "tcp.userTimeoutChangeable", "8.2.3", Connection, Type::Boolean, Boolean(true);
+    /// The time that a message may wait to be sent.
+    MsgLifetime: "msgLifetime", "9.1.3.1", Message, LIFETIME, Word("Infinite");
+    /// The urgency of a message in its Connection; lower values come first.
+    MsgPriority: "msgPriority", "9.1.3.2", Message, NUMBER, Integer(100);
+    /// Delivery of a message in the order of sending.
+    MsgOrdered: "msgOrdered", "9.1.3.3", Message, Type::Boolean, Of(Property::PreserveOrder);
+    /// Permission for a message to arrive more than once.
+    SafelyReplayable: "safelyReplayable", "9.1.3.4", Message, Type::Boolean, Boolean(false);
+    /// The mark of the last message that is sent.
+    Final: "final", "9.1.3.5", Message, Type::Boolean, Boolean(false);
+    /// The number of bytes of a message to be protected against corruption.
+    MsgChecksumLen: "msgChecksumLen", "9.1.3.6", Message, COVERAGE, Word("Full Coverage");
+    /// Reliable delivery of a message.
+    MsgReliable: "msgReliable", "9.1.3.7", Message, Type::Boolean, Of(Property::Reliability);
+    /// The treatment that the network is asked for, for a message.
+    MsgCapacityProfile: "msgCapacityProfile", "9.1.3.8", Message, PROFILE, Of(Property::ConnCapacityProfile);
+    /// A ban on fragmentation of a message by the network.
+    NoFragmentation: "noFragmentation", "9.1.3.9", Message, Type::Boolean, Boolean(false);
+    /// A ban on any segmentation of a message.
+    NoSegmentation: "noSegmentation", "9.1.3.10", Message, Type::Boolean, Boolean(false);
 }
 
 impl Definition {
-    /// Every property, in the order of [`Property`].
-    pub const ALL: &'static [Definition] = &[
-        preference(Property::Reliability, "reliability", "6.2.1", Preference::Require),
-        preference(
-            Property::PreserveMsgBoundaries,
-            "preserveMsgBoundaries",
-            "6.2.2",
-            Preference::NoPreference,
-        ),
-        preference(
-            Property::PerMsgReliability,
-            "perMsgReliability",
-            "6.2.3",
-            Preference::NoPreference,
-        ),
-        preference(
-            Property::PreserveOrder,
-            "preserveOrder",
-            "6.2.4",
-            Preference::Require,
-        ),
-        preference(
-            Property::ZeroRttMsg,
-            "zeroRttMsg",
-            "6.2.5",
-            Preference::NoPreference,
-        ),
-        preference(
-            Property::Multistreaming,
-            "multistreaming",
-            "6.2.6",
-            Preference::Prefer,
-        ),
-        preference(
-            Property::FullChecksumSend,
-            "fullChecksumSend",
-            "6.2.7",
-            Preference::Require,
-        ),
-        preference(
-            Property::FullChecksumRecv,
-            "fullChecksumRecv",
-            "6.2.8",
-            Preference::Require,
-        ),
-        preference(
-            Property::CongestionControl,
-            "congestionControl",
-            "6.2.9",
-            Preference::Require,
-        ),
-        preference(
-            Property::KeepAlive,
-            "keepAlive",
-            "6.2.10",
-            Preference::NoPreference,
-        ),
-        selection(
-            Property::Interface,
-            "interface",
-            "6.2.11",
-            Type::Preferences,
-            Initial::Empty,
-        ),
-        selection(Property::Pvd, "pvd", "6.2.12", Type::Preferences, Initial::Empty),
-        selection(
-            Property::UseTemporaryLocalAddress,
-            "useTemporaryLocalAddress",
-            "6.2.13",
-            Type::Preference,
-            Initial::Temporary,
-        ),
-        selection(
-            Property::Multipath,
-            "multipath",
-            "6.2.14",
-            MULTIPATH,
-            Initial::Multipath,
-        ),
-        selection(
-            Property::AdvertisesAltaddr,
-            "advertisesAltaddr",
-            "6.2.15",
-            Type::Boolean,
-            Initial::Boolean(false),
-        ),
-        selection(
-            Property::Direction,
-            "direction",
-            "6.2.16",
-            DIRECTION,
-            Initial::Word("Bidirectional"),
-        ),
-        preference(
-            Property::SoftErrorNotify,
-            "softErrorNotify",
-            "6.2.17",
-            Preference::NoPreference,
-        ),
-        preference(
-            Property::ActiveReadBeforeSend,
-            "activeReadBeforeSend",
-            "6.2.18",
-            Preference::NoPreference,
-        ),
-        connection(
-            Property::RecvChecksumLen,
-            "recvChecksumLen",
-            "8.1.1",
-            COVERAGE,
-            Initial::Word("Full Coverage"),
-        ),
-        connection(
-            Property::ConnPriority,
-            "connPriority",
-            "8.1.2",
-            NUMBER,
-            Initial::Integer(100),
-        ),
-        connection(
-            Property::ConnTimeout,
-            "connTimeout",
-            "8.1.3",
-            TIMEOUT,
-            Initial::Word("Disabled"),
-        ),
-        connection(
-            Property::KeepAliveTimeout,
-            "keepAliveTimeout",
-            "8.1.4",
-            TIMEOUT,
-            Initial::Word("Disabled"),
-        ),
-        connection(
-            Property::ConnScheduler,
-            "connScheduler",
-            "8.1.5",
-            SCHEDULER,
-            Initial::Word("Weighted Fair Queueing"),
-        ),
-        connection(
-            Property::ConnCapacityProfile,
-            "connCapacityProfile",
-            "8.1.6",
-            PROFILE,
-            Initial::Word("Default"),
-        ),
-        connection(
-            Property::MultipathPolicy,
-            "multipathPolicy",
-            "8.1.7",
-            POLICY,
-            Initial::Word("Handover"),
-        ),
-        connection(
-            Property::MinSendRate,
-            "minSendRate",
-            "8.1.8",
-            RATE,
-            Initial::Word("Unlimited"),
-        ),
-        connection(
-            Property::MinRecvRate,
-            "minRecvRate",
-            "8.1.8",
-            RATE,
-            Initial::Word("Unlimited"),
-        ),
-        connection(
-            Property::MaxSendRate,
-            "maxSendRate",
-            "8.1.8",
-            RATE,
-            Initial::Word("Unlimited"),
-        ),
-        connection(
-            Property::MaxRecvRate,
-            "maxRecvRate",
-            "8.1.8",
-            RATE,
-            Initial::Word("Unlimited"),
-        ),
-        connection(
-            Property::GroupConnLimit,
-            "groupConnLimit",
-            "8.1.9",
-            RATE,
-            Initial::Word("Unlimited"),
-        ),
-        connection(
-            Property::IsolateSession,
-            "isolateSession",
-            "8.1.10",
-            Type::Boolean,
-            Initial::Boolean(false),
-        ),
-        connection(
-            Property::ConnState,
-            "connState",
-            "8.1.11.1",
-            STATE,
-            Initial::ReadOnly,
-        ),
-        connection(
-            Property::CanSend,
-            "canSend",
-            "8.1.11.2",
-            Type::Boolean,
-            Initial::ReadOnly,
-        ),
-        connection(
-            Property::CanReceive,
-            "canReceive",
-            "8.1.11.3",
-            Type::Boolean,
-            Initial::ReadOnly,
-        ),
-        connection(
-            Property::SingularTransmissionMsgMaxLen,
-            "singularTransmissionMsgMaxLen",
-            "8.1.11.4",
-            SINGULAR,
-            Initial::ReadOnly,
-        ),
-        connection(
-            Property::SendMsgMaxLen,
-            "sendMsgMaxLen",
-            "8.1.11.5",
-            NUMBER,
-            Initial::ReadOnly,
-        ),
-        connection(
-            Property::RecvMsgMaxLen,
-            "recvMsgMaxLen",
-            "8.1.11.6",
-            NUMBER,
-            Initial::ReadOnly,
-        ),
-        connection(
-            Property::TcpUserTimeoutValue,
-            "tcp.userTimeoutValue",
-            "8.2.1",
-            USER_TIMEOUT,
-            Initial::Word("TCP default"),
-        ),
-        connection(
-            Property::TcpUserTimeoutEnabled,
-            "tcp.userTimeoutEnabled",
-            "8.2.2",
-            Type::Boolean,
-            Initial::Boolean(false),
-        ),
-        connection(
-            Property::TcpUserTimeoutChangeable,
-            "tcp.userTimeoutChangeable",
-            "8.2.3",
-            Type::Boolean,
-            Initial::Boolean(true),
-        ),
-        message(
-            Property::MsgLifetime,
-            "msgLifetime",
-            "9.1.3.1",
-            LIFETIME,
-            Initial::Word("Infinite"),
-        ),
-        message(
-            Property::MsgPriority,
-            "msgPriority",
-            "9.1.3.2",
-            NUMBER,
-            Initial::Integer(100),
-        ),
-        message(
-            Property::MsgOrdered,
-            "msgOrdered",
-            "9.1.3.3",
-            Type::Boolean,
-            Initial::Of(Property::PreserveOrder),
-        ),
-        message(
-            Property::SafelyReplayable,
-            "safelyReplayable",
-            "9.1.3.4",
-            Type::Boolean,
-            Initial::Boolean(false),
-        ),
-        message(
-            Property::Final,
-            "final",
-            "9.1.3.5",
-            Type::Boolean,
-            Initial::Boolean(false),
-        ),
-        message(
-            Property::MsgChecksumLen,
-            "msgChecksumLen",
-            "9.1.3.6",
-            COVERAGE,
-            Initial::Word("Full Coverage"),
-        ),
-        message(
-            Property::MsgReliable,
-            "msgReliable",
-            "9.1.3.7",
-            Type::Boolean,
-            Initial::Of(Property::Reliability),
-        ),
-        message(
-            Property::MsgCapacityProfile,
-            "msgCapacityProfile",
-            "9.1.3.8",
-            PROFILE,
-            Initial::Of(Property::ConnCapacityProfile),
-        ),
-        message(
-            Property::NoFragmentation,
-            "noFragmentation",
-            "9.1.3.9",
-            Type::Boolean,
-            Initial::Boolean(false),
-        ),
-        message(
-            Property::NoSegmentation,
-            "noSegmentation",
-            "9.1.3.10",
-            Type::Boolean,
-            Initial::Boolean(false),
-        ),
-    ];
-
     /// Returns whether an application can only read it (8.1.11).
     #[must_use]
     pub fn is_read_only(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Profile, ScenarioError, Share, defaults, is_default, is_one_priority};
+use super::{Bytes, Profile, ScenarioError, Share, defaults, is_default, is_one};
 
 /// A switch: it stores frames and forwards them to their destinations, along shortest paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,48 +12,38 @@ pub struct Switch {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// The number of strict priorities of each port, 1 to 8, by the precedence of the packets' IP headers.
-    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
+    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one")]
     pub priorities: u8,
     /// The maximum number of bytes that wait at each port, or at all ports together if the buffer is shared.
     /// Packets that do not fit are lost, or trimmed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
     /// True if all ports share the buffer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shared: bool,
     /// The number of bytes ahead of a packet, at its port, from which on it is marked (ECN).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark_above: Option<Bytes>,
     /// The number of bytes from which on all packets are marked, if there is such a threshold. The marked
     /// share rises linearly from `mark_above`, to `mark_share` at this threshold (as in DCQCN: Zhu and
     /// others, SIGCOMM 2015, Figure 5).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark_all_above: Option<Bytes>,
     /// The share of packets that are marked just below `mark_all_above`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark_share: Option<Share>,
     /// The number of bytes to which packets that find their queue full are trimmed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim_to: Option<Bytes>,
     /// True if packets that do not fit even when trimmed return to their senders.
     #[serde(default, skip_serializing_if = "is_default")]
     pub return_to_sender: bool,
     /// The choice of a path for each packet, if several are equally short; by default it is made for each
     /// flow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spray: Option<Spray>,
     /// The number of waiting bytes, by port of arrival and priority, at which the sender is asked to pause
     /// (PFC).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pfc_xoff: Option<Bytes>,
     /// The number of bytes at which the sender is asked to resume; by default half of `pfc_xoff`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pfc_xon: Option<Bytes>,
     /// The room beyond `pfc_xoff`, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pfc_headroom: Option<Bytes>,
     /// The priorities that pause; by default all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pfc_priorities: Option<Vec<u8>>,
 }
 

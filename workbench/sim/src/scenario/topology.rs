@@ -20,16 +20,12 @@ pub struct Topology {
     /// The kind of the topology.
     pub kind: Kind,
     /// The number of hosts at each switch that has hosts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<u64>,
     /// The number of leaves of a leaf-spine topology.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaves: Option<u64>,
     /// The number of spines of a leaf-spine topology.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spines: Option<u64>,
     /// The number of ports of each switch of a fat tree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<u64>,
     /// Rules of the links between hosts and switches, for both directions.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -38,10 +34,8 @@ pub struct Topology {
     #[serde(default, skip_serializing_if = "is_default")]
     pub core_link: Rules,
     /// The settings of each host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
     /// The settings of each switch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
 }
 

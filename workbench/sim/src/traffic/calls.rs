@@ -29,25 +29,19 @@ pub struct Calls {
     #[serde(default = "defaults::one")]
     pub count: u64,
     /// The size of each message, unless it is drawn from `size_file` or given by `trace`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Sizes>,
     /// The file of a distribution of sizes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_file: Option<String>,
     /// The maximum size: longer messages of the distribution are cut to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Bytes>,
     /// The file of a trace, with the time, the caller and the server of each call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
     /// The size of each reply; without it, servers do not reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Sizes>,
     /// The time from one call of a host to its next, or the mean of that time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub interval: Span,
     /// The share of the rate of a host's line that its messages use, in place of an `interval`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Share>,
     /// The distribution of due times: at even intervals, or at random.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -57,7 +51,6 @@ pub struct Calls {
     #[serde(default, skip_serializing_if = "is_default")]
     pub connect: Connecting,
     /// The maximum number of a host's calls in progress; others wait until one of them is over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding: Option<u64>,
     /// The time after which a failed call is retried. 0 means never: a failed call is then a failure of the
     /// run.

@@ -32,7 +32,6 @@ pub struct Streams {
     /// the stream.
     pub size: Sizes,
     /// The number of bytes that the other end sends; by default the same as `size`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Sizes>,
     /// The ends that open streams.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -26,10 +26,8 @@ const MEMORY_MAX: u64 = 1 << 28;
 pub struct Works {
     /// The number of works that each posting end posts. The default is one; with `time`, it is as many as are
     /// done by then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// The time during which new works are posted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
     /// The size of each work in bytes; an atomic operation always has eight.
     pub size: Sizes,
