@@ -84,7 +84,7 @@ fn a_program_that_lacks_a_capability_is_reported_with_its_line() {
     let error = String::from_utf8_lossy(&roce.stderr);
     for line in [
         "hawser: transports/roce/roce.mtp does not run on the target xdp:",
-        "  the payload is checked, by the CRC-32 of `roce_packet` (transports/roce/parse.mtp:6)",
+        "  the payload is checked, by the CRC-32 of `roce_packet` (transports/roce/parse.mtp:8)",
         "  the targets dpdk, host and sim take it",
     ] {
         assert!(error.lines().any(|found| found == line), "{error}");

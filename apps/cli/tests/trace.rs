@@ -303,7 +303,7 @@ fn a_packet_leads_to_the_line_that_sent_it() {
             "SYN",
             of("SYN", &|_, _, s| is_syn(s.flags)),
             "send_syn",
-            "open_now",
+            "options_known",
         ),
         (
             "SYN and ACK",
@@ -645,7 +645,7 @@ fn a_capture_has_the_line_that_sent_a_packet_as_its_comment() {
         .expect("a packet");
     assert_eq!(syn, "1");
     let (place, rest) = comment.split_once(' ').expect("a place");
-    assert_eq!(rest, "in event 2 of a, raise open_now");
+    assert_eq!(rest, "in event 2 of a, raise options_known");
     let (file, line) = place.split_once(':').expect("a line");
     let place = serde_json::json!({ "file": file, "line": line.parse::<u64>().expect("a number") });
     assert!(Source::default().line(&place).contains("pkt_gen"), "{place}");

@@ -299,20 +299,20 @@ fn planted_faults_are_found() {
         (
             "again",
             "respond.mtp",
-            "else if (s.psn < q.expected) repeat_answer(q, s);",
+            "else if (s.number < q.expected) repeat_answer(q, s);",
             "",
         ),
         (
             "ahead",
             "respond.mtp",
-            "if (s.psn > q.expected) take_early",
-            "if (s.psn > q.expected + 1) take_early",
+            "if (s.number > q.expected) take_early",
+            "if (s.number > q.expected + 1) take_early",
         ),
         (
             "atomic",
             "respond.mtp",
-            "if (r.psn == s.psn) {",
-            "if (r.psn != s.psn) {",
+            "if (r.psn == s.number) {",
+            "if (r.psn != s.number) {",
         ),
         (
             "fence",
@@ -359,7 +359,7 @@ fn planted_faults_are_found() {
         (
             "early",
             "selective.mtp",
-            "if (q.early.len == 0 || q.early.at(0).psn != q.expected) return;",
+            "if (q.early.len == 0 || q.early.at(0).number != q.expected) return;",
             "if (q.early.len == 0) return;",
         ),
     ] {
