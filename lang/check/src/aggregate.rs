@@ -1,7 +1,7 @@
 //! Structures and ids: initial values, `name{f: v}`, `flow_id id(a, b)`.
 
 use hawser_ir::abi::Id;
-use hawser_ir::{BinOp, CmpOp, Expr, ExprKind, IdPart, Place, Query, Stmt, StmtKind, StructId, Ty};
+use hawser_ir::{BinOp, CmpOp, Expr, ExprKind, IdPart, Index, Place, Query, Stmt, StmtKind, StructId, Ty};
 use hawser_syntax::ast::{self, Ident, Span};
 
 use crate::body::{Body, inside, load};
@@ -110,23 +110,50 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Assigns the fields of a structure to the fields of the same names at a place. Timers are left out.
-    pub(crate) fn copy_fields(&mut self, place: &Place, id: StructId, source: &'a ast::Expr) {
-        let at = source.span;
-        let from = match self.value(source, None) {
-            Value::Error => return,
-            Value::Place(from) if matches!(from.ty, Ty::Struct(_)) => from,
+    /// `place = {a, b}`: assigns the fields of structures to the fields of the same names at a place. The
+    /// indices of all places are evaluated once, before the first field is copied.
+    pub(crate) fn copy_by_name(&mut self, place: &Place, id: StructId, sources: &'a [ast::Expr]) {
+        let place = self.frozen(place.clone());
+        let sources: Vec<(Place, Span)> = sources
+            .iter()
+            .filter_map(|source| Some((self.copy_source(source)?, source.span)))
+            .collect();
+        // An element is no longer found under its key once its key has been overwritten.
+        let target = match has_key(&place) {
+            true => self.keep_place(place.clone()),
+            false => place.clone(),
+        };
+        for (from, at) in sources {
+            self.copy_fields(&target, id, &from, at);
+        }
+        if target != place {
+            self.push(StmtKind::Copy(place, target));
+        }
+    }
+
+    /// Lowers a structure whose fields are copied one by one.
+    fn copy_source(&mut self, source: &'a ast::Expr) -> Option<Place> {
+        match self.value(source, None) {
+            Value::Error => None,
+            Value::Place(from) if matches!(from.ty, Ty::Struct(_)) => Some(match has_key(&from) {
+                true => self.keep_place(from),
+                false => self.frozen(from),
+            }),
             other => {
                 let found = self.describe(&other);
                 self.error(
                     codes::MISMATCH,
-                    at,
+                    source.span,
                     format!("{found} has no fields"),
                     "expected a structure",
                 );
-                return;
+                None
             }
-        };
+        }
+    }
+
+    /// Assigns the fields of a structure to the fields of the same names at a place. Timers are left out.
+    fn copy_fields(&mut self, place: &Place, id: StructId, from: &Place, at: Span) {
         let Ty::Struct(other) = from.ty else { return };
         let fields = self.ck.module.structs[id.0 as usize].fields.clone();
         let mut is_any = false;
@@ -237,6 +264,14 @@ impl<'a> Body<'_, 'a> {
         let Some(parts) = self.id_parts(args) else {
             return false;
         };
+        // An id in the tuple is read twice: for its length, and for its bytes.
+        let parts: Vec<IdPart> = parts
+            .into_iter()
+            .map(|part| match part {
+                IdPart::Bytes(inner) => IdPart::Bytes(self.repeatable(inner)),
+                IdPart::Scalar(..) => part,
+            })
+            .collect();
         let bytes: usize = parts.iter().map(|part| self.part_bytes(part)).sum();
         if bytes > Id::MAX {
             self.error_hint(
@@ -288,6 +323,14 @@ impl<'a> Body<'_, 'a> {
             IdPart::Bytes(place) => self.ck.layout().size(&place.ty) as usize,
         }
     }
+}
+
+/// True if a place is in an element that is selected by its key.
+fn has_key(place: &Place) -> bool {
+    place
+        .steps
+        .iter()
+        .any(|step| matches!(step.index, Index::Key(..)))
 }
 
 impl Checker<'_> {

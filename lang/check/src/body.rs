@@ -7,11 +7,15 @@
 use std::collections::HashMap;
 
 use hawser_ir as ir;
-use hawser_ir::{Access, Base, BlueprintId, EventId, Expr, ExprKind, Field, Place, Stmt, StmtKind, Ty};
+use hawser_ir::visit::{self, Visitor};
+use hawser_ir::{
+    Access, Arg, Base, BlueprintId, EventId, Expr, ExprKind, Field, FuncId, Index, Place, Stmt, StmtKind, Ty,
+};
 use hawser_syntax::ast::{self, Ident, Span};
 use hawser_syntax::{Diagnostic, Hint};
 
 use crate::codes;
+use crate::fold;
 use crate::index::Kind;
 use crate::state::{Checker, MAX_SIZE, span};
 
@@ -290,6 +294,29 @@ impl<'c, 'a> Body<'c, 'a> {
         kept
     }
 
+    /// Returns a place whose indices are evaluated here, once. It may stand several times, also behind
+    /// statements that change what an index depends on.
+    pub(crate) fn frozen(&mut self, mut place: Place) -> Place {
+        for step in &mut place.steps {
+            let index = match &mut step.index {
+                Index::At(index) | Index::Item(index) | Index::Key(index, _) => index,
+                Index::Tag(_) => continue,
+            };
+            let value = std::mem::replace(&mut **index, fold::constant(0, Ty::Bool));
+            **index = self.keep(value);
+        }
+        place
+    }
+
+    /// Returns a place that may stand several times in one expression: if an index calls a function, the
+    /// indices are evaluated here.
+    pub(crate) fn repeatable(&mut self, place: Place) -> Place {
+        match place_calls(&place) && matches!(self.kind, BodyKind::Function(_)) {
+            true => self.frozen(place),
+            false => place,
+        }
+    }
+
     /// Returns true if statements may stand at this point, and reports an error otherwise.
     pub(crate) fn statements_allowed(&mut self, at: Span) -> bool {
         if matches!(self.kind, BodyKind::Function(_)) {
@@ -361,6 +388,30 @@ pub(crate) fn load(place: Place) -> Expr {
     match ty {
         Ty::Varint => Expr { ty: Ty::uint(64), kind: ExprKind::Cast(Box::new(loaded)) },
         _ => loaded,
+    }
+}
+
+/// True if an expression calls a function, which may change what other expressions read.
+pub(crate) fn calls(expr: &Expr) -> bool {
+    let mut calls = Calls(false);
+    visit::visit_expr(&mut calls, expr);
+    calls.0
+}
+
+/// True if an index of a place calls a function.
+pub(crate) fn place_calls(place: &Place) -> bool {
+    let mut calls = Calls(false);
+    for step in &place.steps {
+        visit::visit_node(&mut calls, &step.index);
+    }
+    calls.0
+}
+
+struct Calls(bool);
+
+impl Visitor<'_> for Calls {
+    fn call(&mut self, _: FuncId, _: &[Arg]) {
+        self.0 = true;
     }
 }
 

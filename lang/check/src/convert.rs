@@ -3,7 +3,7 @@
 use hawser_ir::{Expr, Place, StmtKind, Ty};
 use hawser_syntax::ast::{self, Span};
 
-use crate::body::{Body, BodyKind, load};
+use crate::body::{Body, BodyKind, calls, load, place_calls};
 use crate::codes;
 use crate::fold;
 use crate::state::EVENT;
@@ -30,6 +30,20 @@ pub(crate) enum Value {
     Table(usize),
     /// An entry of an option list whose member is not known yet. Its tag is at the place.
     Entry(Place, hawser_ir::OptListId),
+}
+
+impl Value {
+    /// True if its evaluation calls a function, which may change what other values read.
+    pub(crate) fn calls(&self) -> bool {
+        match self {
+            Value::Scalar(expr) => calls(expr),
+            Value::Place(place) | Value::Entry(place, _) => place_calls(place),
+            Value::Choice(choice) => {
+                calls(&choice.condition) || choice.then.calls() || choice.otherwise.calls()
+            }
+            Value::Error | Value::Literal { .. } | Value::Infinite | Value::None | Value::Table(_) => false,
+        }
+    }
 }
 
 /// The arms of [`Value::Choice`]. Each is a [`Value::Literal`], a [`Value::Infinite`] or another choice.

@@ -320,6 +320,11 @@ impl<'a> Body<'_, 'a> {
             self.warn_of_decided_operand(and, &a, &b, at);
             return Value::Scalar(if and { fold::and(a, b) } else { fold::or(a, b) });
         }
+        Value::Place(self.logical_with(and, a, before, b))
+    }
+
+    /// Lowers `a && b` or `a || b` where b needs statements before it. They run only if b is evaluated.
+    pub(crate) fn logical_with(&mut self, and: bool, a: Expr, before: Vec<ir::Stmt>, b: Expr) -> ir::Place {
         let result = self.temporary(Ty::Bool);
         self.push(StmtKind::Store(result.clone(), a));
         let test = crate::body::load(result.clone());
@@ -333,7 +338,7 @@ impl<'a> Body<'_, 'a> {
             body.push(StmtKind::Store(result.clone(), b));
         });
         self.push(StmtKind::If(test, then, Vec::new()));
-        Value::Place(result)
+        result
     }
 
     fn conditional(

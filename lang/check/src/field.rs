@@ -71,8 +71,8 @@ impl<'a> Body<'_, 'a> {
             },
             Ty::Ip => match name.name.as_str() {
                 "is_v4" => self.is_ipv4(place, at),
-                "high" => Value::Scalar(half(&place, 0)),
-                "low" => Value::Scalar(half(&place, 8)),
+                "high" => Value::Scalar(half(&self.repeatable(place), 0)),
+                "low" => Value::Scalar(half(&self.repeatable(place), 8)),
                 _ => self.no_member(name, "ip_addr_t", ["is_v4", "high", "low"]),
             },
             Ty::Array { len, .. } => match name.name.as_str() {
@@ -208,7 +208,7 @@ impl<'a> Body<'_, 'a> {
                 }
                 Ty::Array { elem, len } => {
                     let position = self.position(index);
-                    self.warn_of_position(&position, len, index.span);
+                    self.warn_of_item(&position, len, index.span);
                     Value::Place(self.item(&place, &elem, len, position))
                 }
                 Ty::Sorted { elem, cap, key, .. } => {
@@ -254,12 +254,15 @@ impl<'a> Body<'_, 'a> {
             Some(expr) if matches!(expr.ty, Ty::Int { .. }) => expr,
             Some(expr) => {
                 let found = self.ck.show(&expr.ty);
-                self.error(
-                    codes::MISMATCH,
-                    index.span,
-                    format!("{found} cannot be a position"),
-                    "expected an integer",
-                );
+                let message = format!("{found} cannot be a position");
+                match &expr.ty {
+                    Ty::Enum { bits, signed, .. } => {
+                        let number = self.ck.show(&Ty::Int { bits: *bits, signed: *signed });
+                        let hint = format!("write `{number}(…)`, the number of the variant");
+                        self.error_hint(codes::MISMATCH, index.span, message, "expected an integer", hint);
+                    }
+                    _ => self.error(codes::MISMATCH, index.span, message, "expected an integer"),
+                }
                 self.nothing(&Ty::uint(32))
             }
             None => self.nothing(&Ty::uint(32)),

@@ -3,10 +3,10 @@
 use hawser_ir::facts::Home;
 use hawser_ir::visit;
 use hawser_ir::{ContextId, EventId, FuncId, Instr, Span, StmtKind};
-use hawser_syntax::Diagnostic;
+use hawser_syntax::{Diagnostic, ast};
 
 use crate::codes;
-use crate::state::{Checker, MAX_DEPTH, ast_span};
+use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, ast_span};
 
 /// The actions of a function and its callees, each with a place for messages.
 #[derive(Clone, Debug, Default)]
@@ -19,10 +19,16 @@ pub(crate) struct Facts {
     pub(crate) creates: Vec<(ContextId, Span)>,
     pub(crate) pushes: Vec<(EventId, Span)>,
     pub(crate) calls: Vec<FuncId>,
+    /// The number of functions on the longest path of calls that begins here, this one included.
+    depth: u32,
+    /// The largest number of bytes that the variables of the functions on such a path take together.
+    memory: u64,
 }
 
 impl Checker<'_> {
-    /// Reports recursion, and returns false if there is any.
+    /// Reports recursion and calls that nest too deeply, and returns false if there are any. Machine code keeps
+    /// the variables of nested calls on its thread's stack, so it also reports paths of calls that need too
+    /// much memory.
     pub(crate) fn calls_are_acyclic(&mut self) -> bool {
         self.facts = (0..self.module.funcs.len()).map(|f| self.own_facts(f)).collect();
         let mut state = vec![Visit::New; self.module.funcs.len()];
@@ -40,7 +46,11 @@ impl Checker<'_> {
         match state[func] {
             Visit::Done => return true,
             Visit::New if path.len() < MAX_DEPTH as usize => {}
-            Visit::New | Visit::Active => {
+            Visit::New => {
+                self.report_depth(func);
+                return false;
+            }
+            Visit::Active => {
                 self.report_cycle(func, path);
                 return false;
             }
@@ -54,6 +64,11 @@ impl Checker<'_> {
             let of_callee = self.facts[callee.0 as usize].clone();
             self.facts[func].add(of_callee);
         }
+        if self.facts[func].depth > MAX_DEPTH {
+            self.report_depth(func);
+            return false;
+        }
+        self.check_memory(func);
         path.pop();
         state[func] = Visit::Done;
         true
@@ -66,17 +81,9 @@ impl Checker<'_> {
             .chain([&func])
             .map(|f| self.module.funcs[*f].name.as_str());
         let cycle = names.collect::<Vec<_>>().join(" → ");
-        let at = self
-            .funcs
-            .get(func)
-            .map_or(ast_span(self.module.funcs[func].span), |f| f.name.span);
-        let message = if path.contains(&func) {
-            "functions call each other"
-        } else {
-            "calls nest too deeply"
-        };
+        let at = self.name_of(func);
         self.report(
-            Diagnostic::error(codes::RECURSION, at, message)
+            Diagnostic::error(codes::RECURSION, at, "functions call each other")
                 .label(cycle)
                 .hint(
                     "a chain's worst case is known before it runs: use a bounded loop, or `raise` an event",
@@ -84,8 +91,49 @@ impl Checker<'_> {
         );
     }
 
+    fn report_depth(&mut self, func: usize) {
+        let at = self.name_of(func);
+        self.report(
+            Diagnostic::error(codes::RECURSION, at, "calls nest too deeply")
+                .label(format!(
+                    "expected at most {MAX_DEPTH} functions that call one another in turn"
+                ))
+                .hint("let the caller call them one after the other"),
+        );
+    }
+
+    /// Adds a function's own variables to those of its callees, and reports the innermost function that takes
+    /// the sum beyond the limit.
+    fn check_memory(&mut self, func: usize) {
+        let (of_callees, own) = (self.facts[func].memory, u64::from(self.module.funcs[func].frame));
+        let memory = of_callees + own;
+        self.facts[func].memory = memory;
+        // A function that is too large by itself has been reported at its variable.
+        if memory <= MAX_SIZE || of_callees > MAX_SIZE || own > MAX_SIZE {
+            return;
+        }
+        let at = self.name_of(func);
+        self.report(
+            Diagnostic::error(
+                codes::TOO_LARGE,
+                at,
+                format!("this function and those that it calls have variables of {memory} bytes"),
+            )
+            .label(format!("expected at most {MAX_SIZE} bytes along nested calls"))
+            .hint("keep large values in a context or the scratchpad, and pass them by reference"),
+        );
+    }
+
+    /// Returns the place of a function's name.
+    fn name_of(&self, func: usize) -> ast::Span {
+        match self.funcs.get(func) {
+            Some(decl) => decl.name.span,
+            None => ast_span(self.module.funcs[func].span),
+        }
+    }
+
     fn own_facts(&self, func: usize) -> Facts {
-        let mut facts = Facts::default();
+        let mut facts = Facts { depth: 1, ..Facts::default() };
         hawser_ir::statements(&self.module.funcs[func].body, &mut |stmt| {
             let at = stmt.span;
             visit::own_calls(stmt, |callee, _| {
@@ -111,6 +159,8 @@ impl Checker<'_> {
 
 impl Facts {
     fn add(&mut self, other: Facts) {
+        self.depth = self.depth.max(1 + other.depth);
+        self.memory = self.memory.max(other.memory);
         self.reacts = self.reacts.or(other.reacts);
         self.parses = self.parses.or(other.parses);
         self.refuses = self.refuses.or(other.refuses);

@@ -65,9 +65,22 @@ impl<'a> Body<'_, 'a> {
             self.loop_body(var, Variable::Error, block);
             return;
         }
+        if max.is_none() && u64::from(cap) > MAX_ROUNDS {
+            self.error_hint(
+                codes::LOOP_BOUND,
+                list.span,
+                format!("this loop has up to {cap} rounds"),
+                format!("expected at most {MAX_ROUNDS}"),
+                format!("write `for ({} in …, K)` with a smaller bound K", var.name),
+            );
+            self.loop_body(var, Variable::Error, block);
+            return;
+        }
+        // Each round refers to the same list, even if the loop changes what an index depends on.
+        let list = place;
+        let place = self.frozen(list.clone());
         let counter = self.temporary(Ty::uint(32));
         let position = load(counter.clone());
-        let list = place.clone();
         let (len, variable) = match &place.ty {
             Ty::Array { elem, len } => {
                 let all = fold::constant(u64::from(*len), Ty::uint(32));

@@ -432,7 +432,7 @@ fn literal_type(op: Op, other: &Ty, literal_is_left: bool) -> Ty {
 
 /// Returns the narrowest type of at least 8, 16, 32 or 64 bits that holds a literal beside an operand of this
 /// integer type. If the operand's own type is too narrow, both widen, so that no value is lost.
-fn widened(ty: Ty, literal: &Value) -> Ty {
+pub(crate) fn widened(ty: Ty, literal: &Value) -> Ty {
     let value = match literal {
         Value::Literal { value, mask: false } => value,
         Value::Choice(choice) => return widened(widened(ty, &choice.then), &choice.otherwise),

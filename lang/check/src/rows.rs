@@ -75,8 +75,9 @@ id, or an index into a list.",
     Code {
         code: TOO_LARGE,
         title: "a size out of range",
-        text: "A structure, a list, or the variables of a function take at most 1 MiB, and a list holds at
-least one element. Bytes to be sent or received belong into ordered data, not into contexts.",
+        text: "A structure, a list, or the variables of a function together with those of the functions that it
+calls take at most 1 MiB, and a list holds at least one element. Bytes to be sent or received
+belong into ordered data, not into contexts.",
     },
     Code {
         code: NOT_CONSTANT,
@@ -276,8 +277,8 @@ of events may be left to the end of the function.",
         code: RECURSION,
         title: "functions that call each other",
         text: "A chain's worst case is known before it runs, so functions do not recurse, neither
-themselves nor through others. Use a bounded loop; work that is left over goes on in an
-event that is raised.",
+themselves nor through others, and at most 64 functions call one another in turn. Use a bounded
+loop; work that is left over goes on in an event that is raised.",
     },
     Code {
         code: NEW_CONTEXT,

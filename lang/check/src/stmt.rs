@@ -4,7 +4,7 @@ use hawser_ir as ir;
 use hawser_ir::{Place, StmtKind as Ir, Ty};
 use hawser_syntax::ast::{self, BinOp, Block, Expr, ExprKind, Ident, Span, Stmt, StmtKind};
 
-use crate::body::{Body, BodyKind, MAX_NESTING, Returns, Variable, load};
+use crate::body::{Body, BodyKind, MAX_NESTING, Returns, Variable, load, place_calls};
 use crate::codes;
 use crate::convert::{How, Value};
 use crate::fold;
@@ -131,7 +131,13 @@ impl<'a> Body<'_, 'a> {
             );
             return;
         }
-        let right = self.value(value, Some(&ty));
+        let (right, before) = self.separately(|lowering| lowering.value(value, Some(&ty)));
+        // The place is read and written, so its indices are evaluated once, before the value.
+        let place = match place_calls(&place) || right.calls() || !before.is_empty() {
+            true => self.frozen(place),
+            false => place,
+        };
+        self.out.extend(before);
         if matches!(right, Value::Error) {
             return;
         }
@@ -156,9 +162,7 @@ impl<'a> Body<'_, 'a> {
             return;
         }
         if let (ExprKind::Fields(sources), Ty::Struct(id)) = (&value.kind, &place.ty) {
-            sources
-                .iter()
-                .for_each(|source| self.copy_fields(place, *id, source));
+            self.copy_by_name(place, *id, sources);
             return;
         }
         match &place.ty {

@@ -104,3 +104,51 @@ fn deep_and_wide_programs_never_panic() {
         holds(text, &text[..text.len().min(200)]);
     }
 }
+
+/// The work and the depth of what is lowered grow with the text and not faster, on a test's small stack.
+#[test]
+fn sets_cases_and_calls_stay_small() {
+    let conditionals = (0..28).fold("n".to_owned(), |inner, _| {
+        format!("(({inner} in {{1, 2}} ? 1 : 2) in {{1, 2}} ? 3 : 4)")
+    });
+    let nested = format!("uint32 f(uint32 n) {{ return {conditionals}; }}");
+    let (_, diagnostics) = check(&nested);
+    let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error);
+    assert_eq!(errors.count(), 0, "{diagnostics:#?}");
+
+    let variants = |count: usize| (0..count).map(|i| format!("V{i}")).collect::<Vec<_>>().join(", ");
+    let wide = |count| {
+        format!(
+            "enum e {{ {0} }} uint32 f(e x) {{ match (x) {{ {0} -> return 1; }} return 2; }}",
+            variants(count)
+        )
+    };
+    let codes = |text: &str| check(text).1.iter().map(|d| d.code).collect::<Vec<_>>();
+    assert!(!codes(&wide(256)).contains(&"E0110"));
+    assert!(codes(&wide(257)).contains(&"E0110"));
+    holds(&wide(20_000), "20,000 cases in one arm");
+
+    // The innermost function stands first, so that each call leads to a function that is known already.
+    let calls = |count: usize| -> String {
+        let one = |i: usize| format!("uint32 f{i}() {{ return f{}(); }} ", i - 1);
+        "uint32 f0() { return 1; } ".to_owned() + &(1..count).map(one).collect::<String>()
+    };
+    assert!(!codes(&calls(64)).contains(&"E0406"));
+    assert!(codes(&calls(65)).contains(&"E0406"));
+    holds(&calls(10_000), "calls of 10,000 functions in turn");
+}
+
+#[test]
+fn a_match_with_too_many_arms_is_reported_with_advice() {
+    let arms: String = (0..2000).map(|i| format!("V{i} -> n = {i}; ")).collect();
+    let variants: Vec<String> = (0..2000).map(|i| format!("V{i}")).collect();
+    let text = format!(
+        "enum e {{ {} }} void f(e x, uint32 n) {{ match (x) {{ {arms} }} }}",
+        variants.join(", ")
+    );
+    let (_, diagnostics) = check(&text);
+    let too_deep: Vec<_> = diagnostics.iter().filter(|d| d.code == "E0110").collect();
+    assert!((1..5).contains(&too_deep.len()), "{diagnostics:#?}");
+    let hint = too_deep[0].hint.as_ref().map_or("", |hint| hint.text.as_str());
+    assert!(hint.contains("one arm"), "{hint}");
+}

@@ -188,7 +188,8 @@ value of a lone expression would be lost; a lone `;` has no meaning. An empty bo
         code: "E0110",
         title: "nesting that is too deep",
         text: "Blocks, parentheses and types may nest 128 deep, and one expression may have 256 operators
-in a row. Divide it: a helper function costs nothing, because it is put in place of its call.",
+in a row. Each arm of a `match` is a level below the one before, and an arm has at most 256
+variants. Divide it: a helper function costs nothing, because it is put in place of its call.",
     },
     Code {
         code: "E0111",

@@ -150,6 +150,8 @@ struct Parser<'a> {
     at: usize,
     /// The nesting depth of blocks, parentheses and types around the next token.
     depth: u32,
+    /// The number of these levels that are arms of a `match` before the current one.
+    arms: u32,
     /// The nesting depth of parentheses within the statement, inside which `=` can only be a mistake for
     /// `==`.
     conditions: u32,
@@ -172,6 +174,7 @@ impl<'a> Parser<'a> {
             roles: vec![Role::Plain; lexed.tokens.len()],
             at: 0,
             depth: 0,
+            arms: 0,
             conditions: 0,
             diagnostics,
             keywords_reported: 0,
@@ -464,7 +467,13 @@ impl<'a> Parser<'a> {
             .label(format!(
                 "the limit is {MAX_DEPTH} levels, and {MAX_HEIGHT} operators in a row"
             ))
-            .hint("divide it into helper functions or several statements");
+            .hint(match self.arms > MAX_DEPTH / 2 {
+                true => {
+                    "each arm of a `match` is a level: give variants with the same statements one arm, or let \
+                     `default` call a helper function with a `match` over the others"
+                }
+                false => "divide it into helper functions or several statements",
+            });
         self.report(diagnostic)
     }
 

@@ -244,6 +244,17 @@ impl Parser<'_> {
         matches!(self.kind(), TokenKind::Keyword(Keyword::Const | Keyword::Param))
     }
 
+    /// Skips to the `}` that closes the current block, or to the beginning of the next item.
+    pub(super) fn skip_block(&mut self) {
+        while !matches!(self.kind(), TokenKind::RightBrace | TokenKind::End) && !self.at_next_item() {
+            if self.is(TokenKind::LeftBrace) {
+                self.skip_braces();
+            } else {
+                self.advance();
+            }
+        }
+    }
+
     /// Skips past the `}` that closes the next `{`, or to the beginning of the next item.
     fn skip_braces(&mut self) {
         let mut open = 0_u32;

@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::{Parse, Parser, Reported, Role};
+use super::{MAX_DEPTH, MAX_HEIGHT, Parse, Parser, Reported, Role};
 use crate::Diagnostic;
 use crate::ast::{Arm, BinOp, Block, Declarator, Expr, ExprKind, Init, Stmt, StmtKind};
 use crate::token::{Keyword, TokenKind};
@@ -150,17 +150,20 @@ impl Parser<'_> {
         self.advance();
         let value = self.condition("match")?;
         let open = self.expect(TokenKind::LeftBrace)?;
-        let depth = self.depth;
+        let (depth, outer_arms) = (self.depth, self.arms);
         let mut arms = Vec::new();
         while !matches!(self.kind(), TokenKind::RightBrace | TokenKind::End) && !self.at_next_item() {
             let before = self.at;
             match self.nested(Self::arm) {
                 Ok(arm) => arms.push(arm),
+                // The same would be reported for each of the other arms.
+                Err(Reported) if self.depth >= MAX_DEPTH => self.skip_block(),
                 Err(Reported) => self.skip_member(before),
             }
             self.depth += 1;
+            self.arms += 1;
         }
-        self.depth = depth;
+        (self.depth, self.arms) = (depth, outer_arms);
         self.close_braces(open);
         Ok(StmtKind::Match { value, arms })
     }
@@ -173,6 +176,9 @@ impl Parser<'_> {
         } else {
             cases.push(self.case()?);
             while self.eat(TokenKind::Comma) {
+                if cases.len() >= MAX_HEIGHT as usize {
+                    return Err(self.too_many_cases());
+                }
                 cases.push(self.case()?);
             }
         }
@@ -181,6 +187,15 @@ impl Parser<'_> {
         }
         let body = self.body();
         Ok(Arm { span: self.since(start), cases, body })
+    }
+
+    /// An arm is lowered to as many comparisons as it has cases.
+    fn too_many_cases(&mut self) -> Reported {
+        let message = format!("this arm has more than {MAX_HEIGHT} cases");
+        let diagnostic = Diagnostic::error("E0110", self.span_of(self.token()), message)
+            .label(format!("expected at most {MAX_HEIGHT} in one arm"))
+            .hint("divide it into several arms that call the same helper function, or use `default`");
+        self.report(diagnostic)
     }
 
     /// `A`, `kind_t::A`
