@@ -6,6 +6,7 @@
 //! * `complete`, `signature`: about code that is being written
 //! * `outline`, `tokens`, `hints`: about a whole file
 //! * [`Lines`]: positions as editors count them
+//! * `lsp`, a feature: all of it as a server of the Language Server Protocol
 //!
 //! Invariants:
 //! * This crate reads no file; texts come from a [`Loader`](hawser_driver::Loader).
@@ -23,6 +24,8 @@ mod hints;
 pub mod hostile;
 mod hover;
 mod lines;
+#[cfg(feature = "lsp")]
+pub mod lsp;
 mod navigate;
 mod outline;
 mod program;

@@ -17,6 +17,7 @@
 //! * [`breakpoint`], [`hits`]: the places where it stops by itself
 //! * [`expression`], [`ready`]: expressions in the language, evaluated at its position
 //! * [`view`]: the visible state at its position; [`show`]: the same as text
+//! * [`dap`]: the same for editors, by the Debug Adapter Protocol
 //! * [`player`]: the run; [`contexts`]: the hosts' contexts; [`program`]: a host's program by names and lines
 //!
 //! Invariants: no I/O, no clock. The same commands give the same answers.
@@ -29,6 +30,7 @@ mod breakpoint;
 mod changes;
 mod command;
 mod contexts;
+pub mod dap;
 mod debugger;
 mod expression;
 mod hits;

@@ -1,10 +1,34 @@
-//! The programs in the editor's folders.
+//! The files of this machine, for the language server.
 
+use std::cell::OnceCell;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use hawser::lang::ide::lsp::Files;
 use hawser_documents::temporary::Folder;
+
+/// The files of this machine.
+#[derive(Default)]
+pub(super) struct Local {
+    /// The folder of the library's files, created when an editor is first sent to one.
+    library: OnceCell<Option<Folder>>,
+}
+
+impl Files for Local {
+    fn programs(&self, folder: &Path) -> Vec<PathBuf> {
+        programs(folder)
+    }
+
+    fn scenarios(&self, program: &Path) -> Vec<PathBuf> {
+        scenarios(program)
+    }
+
+    fn library(&self) -> Option<&Path> {
+        let folder = self.library.get_or_init(library).as_ref()?;
+        Some(folder)
+    }
+}
 
 /// The maximum depth of a search, the maximum number of directory entries that it visits, and of programs
 /// that it finds.
@@ -13,7 +37,7 @@ const MAX_ENTRIES: usize = 200_000;
 const MAX_FILES: usize = 4096;
 
 /// Returns all `.mtp` files below a folder, except in hidden folders and in those of build tools.
-pub(super) fn programs(root: &Path) -> Vec<PathBuf> {
+fn programs(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut seen) = (Vec::new(), 0);
     search(root, 0, &mut seen, &mut found);
     found
@@ -46,7 +70,7 @@ fn search(folder: &Path, depth: u32, seen: &mut usize, found: &mut Vec<PathBuf>)
 }
 
 /// Writes the library's files to a read-only folder for an editor. The folder is removed with the server.
-pub(super) fn library() -> Option<Folder> {
+fn library() -> Option<Folder> {
     let folder = Folder::new().ok()?;
     for (path, text) in hawser::lang::library() {
         let path = folder.join(path);
@@ -62,7 +86,7 @@ const MAX_SCENARIO: u64 = 1 << 20;
 
 /// Returns the scenarios that name a program. They are in its folder, in `scenarios/` below it, or in
 /// `scenarios/` beside it.
-pub(super) fn scenarios(program: &Path) -> Vec<PathBuf> {
+fn scenarios(program: &Path) -> Vec<PathBuf> {
     let folder = program.parent().unwrap_or(Path::new(""));
     let folders = [
         folder.to_path_buf(),

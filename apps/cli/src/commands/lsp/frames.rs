@@ -3,19 +3,9 @@
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc::SyncSender;
 
-use lsp_server::Message;
+use hawser::lang::ide::lsp::{Incoming, Message};
 
 use crate::frames;
-
-/// The result of reading one frame.
-#[derive(Debug)]
-pub(super) enum Incoming {
-    Message(Message),
-    /// A complete frame that is not a message. The next frame can still be read.
-    Malformed(String),
-    /// The end of the stream, with the error unless the stream ended regularly.
-    End(Option<String>),
-}
 
 /// Reads messages until the stream ends or the receiver is dropped.
 pub(super) fn read_all(from: &mut impl BufRead, to: &SyncSender<Incoming>) {

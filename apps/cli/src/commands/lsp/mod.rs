@@ -1,22 +1,22 @@
 //! `hawser lsp`: the language server, for editors.
+//!
+//! [`hawser::lang::ide::lsp::Server`] is the machine. Here are its messages ([`frames`]) and its files ([`files`]).
 
-mod convert;
 mod files;
 mod frames;
-mod names;
-mod outlines;
-mod requests;
-mod server;
 
 use std::sync::mpsc;
+
+use hawser::lang::Disk;
+use hawser::lang::ide::lsp::{Server, WAITING};
 
 use crate::exit::{Exit, Outcome};
 
 /// Serve an editor by the Language Server Protocol
 ///
-/// An editor starts this command and speaks to it over its standard input and output: diagnostics as one
-/// types, hovers, definitions, references, renaming, completion, formatting and more. docs/editors.md says how
-/// VS Code, Neovim and Helix are set up.
+/// An editor starts this command and speaks to it over its standard input and output. The server gives
+/// diagnostics as one types, hovers, definitions, references, renaming, completion, formatting and more.
+/// docs/editors.md describes how to set up VS Code, Neovim and Helix.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Speak over standard input and output, the only transport; editors pass this option
@@ -24,19 +24,15 @@ pub(crate) struct Args {
     stdio: bool,
 }
 
-/// The maximum number of messages queued between the reader and the server. A faster editor blocks.
-const WAITING: usize = 64;
-
 pub(crate) fn run(args: &Args) -> Outcome {
     let Args { stdio: _ } = args;
     let (incoming, messages) = mpsc::sync_channel(WAITING);
     // The thread ends only with the process, because a read cannot be interrupted.
     std::thread::spawn(move || frames::read_all(&mut std::io::stdin().lock(), &incoming));
     let mut out = std::io::stdout().lock();
-    server::Server::new(&mut |message| frames::write(&mut out, message)).serve(&messages)
-}
-
-/// The connection to the editor ended, or the editor violated the protocol.
-fn broken(why: impl std::fmt::Display) -> Exit {
-    Exit::network(format!("the connection to the editor ended: {why}"))
+    let files = files::Local::default();
+    let mut send = |message| frames::write(&mut out, message);
+    Server::new(Box::new(Disk), &files, &mut send)
+        .serve(&messages)
+        .map_err(Exit::network)
 }

@@ -1,18 +1,18 @@
-//! Answers the client's requests. It is pure except for the files that a launch reads.
+//! Answers the client's requests.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use hawser::runs::debug::{Answer, Command, Debugger, Move, Reason, Stop, Value as Inner, What};
 use serde_json::{Value, json};
 
-use super::super::{Args, begin};
+use super::Files;
 use super::variables::Shown;
+use crate::debug::{Answer, Command, Debugger, Move, Reason, Stop, Value as Inner, What};
 
 /// The first number of frames for hosts that are not processing an event.
 const FIRST_IDLE_FRAME: u64 = 1000;
 
 /// The debugger's next step after a request has been answered.
-pub(super) enum Goes {
+pub enum Goes {
     /// Stay at the current place.
     No,
     /// Move to another place.
@@ -22,8 +22,8 @@ pub(super) enum Goes {
 }
 
 /// A debugger and the state of its client.
-pub(super) struct Adapter<'a> {
-    args: &'a Args,
+pub struct Adapter<'a> {
+    files: &'a dyn Files,
     debugger: Option<Debugger>,
     /// Pending messages to the client.
     out: Vec<Value>,
@@ -41,9 +41,10 @@ pub(super) struct Adapter<'a> {
 type Reply = Result<Value, String>;
 
 impl<'a> Adapter<'a> {
-    pub(super) fn new(args: &'a Args) -> Adapter<'a> {
+    /// Returns an adapter that has launched no scenario.
+    pub fn new(files: &'a dyn Files) -> Adapter<'a> {
         Adapter {
-            args,
+            files,
             debugger: None,
             out: Vec::new(),
             sequence: 0,
@@ -55,11 +56,12 @@ impl<'a> Adapter<'a> {
     }
 
     /// Takes the pending messages, in order.
-    pub(super) fn take(&mut self) -> Vec<Value> {
+    pub fn take(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.out)
     }
 
-    pub(super) fn handle(&mut self, request: &Value) -> Goes {
+    /// Answers a request, and returns the move that it asks for.
+    pub fn handle(&mut self, request: &Value) -> Goes {
         let command = request["command"].as_str().unwrap_or_default();
         let arguments = &request["arguments"];
         let (reply, goes) = match command {
@@ -78,7 +80,7 @@ impl<'a> Adapter<'a> {
         };
         let ready = self.debugger.is_some() || matches!(goes, Goes::Away);
         let (reply, goes) = match goes {
-            Goes::To(_) if !ready => (Err("nothing was launched".to_owned()), Goes::No),
+            Goes::To(_) if !ready => (Err("the client has not launched a scenario".to_owned()), Goes::No),
             goes => (reply, goes),
         };
         let is_ok = reply.is_ok();
@@ -97,7 +99,7 @@ impl<'a> Adapter<'a> {
     }
 
     /// Moves the debugger and reports where it stopped.
-    pub(super) fn go(&mut self, to: &Move, pause: &mut dyn FnMut() -> bool) {
+    pub fn go(&mut self, to: &Move, pause: &mut dyn FnMut() -> bool) {
         let Some(debugger) = &mut self.debugger else {
             return;
         };
@@ -156,7 +158,7 @@ impl<'a> Adapter<'a> {
             _ => {}
         }
         let Some(debugger) = &mut self.debugger else {
-            return Err(format!("`{command}` before anything was launched"));
+            return Err(format!("`{command}` came before the launch of a scenario"));
         };
         match command {
             "configurationDone" | "pause" => Ok(Value::Null),
@@ -192,7 +194,7 @@ impl<'a> Adapter<'a> {
                 let number = number.or(arguments["sourceReference"].as_u64()).unwrap_or(0) as usize;
                 let files = debugger.files();
                 let file = number.checked_sub(1).and_then(|index| files.get(index));
-                let (_, text) = file.ok_or_else(|| "no program of this run has this file".to_owned())?;
+                let (_, text) = file.ok_or_else(|| "no program of this run contains this file".to_owned())?;
                 Ok(json!({ "content": text, "mimeType": "text/x-mtp" }))
             }
             other => Err(format!("`{other}` is not supported")),
@@ -201,13 +203,10 @@ impl<'a> Adapter<'a> {
 
     /// Launches the debugging of a scenario.
     fn launch(&mut self, arguments: &Value) -> Reply {
-        let file = arguments["scenario"].as_str().map(PathBuf::from);
-        let file = file
-            .or_else(|| self.args.file.clone())
-            .ok_or_else(|| "expected `scenario`: the path of a scenario".to_owned())?;
-        let seed = arguments["seed"].as_u64().or(self.args.seed);
+        let scenario = arguments["scenario"].as_str().map(Path::new);
+        let seed = arguments["seed"].as_u64();
         self.stops_on_entry = arguments["stopOnEntry"].as_bool().unwrap_or(true);
-        self.debugger = Some(begin(self.args, &file, seed).map_err(|error| error.to_string())?);
+        self.debugger = Some(self.files.launch(scenario, seed)?);
         Ok(Value::Null)
     }
 
@@ -231,9 +230,10 @@ impl<'a> Adapter<'a> {
     /// Returns the name by which the programs know a file.
     fn file(&self, path: &str) -> Option<String> {
         let files = self.debugger.as_ref()?.files();
-        let wanted = Path::new(path).canonicalize().ok();
-        let is_meant =
-            |known: &str| known == path || wanted.is_some() && Path::new(known).canonicalize().ok() == wanted;
+        let wanted = self.files.canonical(Path::new(path));
+        let is_meant = |known: &str| {
+            known == path || wanted.is_some() && self.files.canonical(Path::new(known)) == wanted
+        };
         let found = files.iter().find(|(known, _)| is_meant(known));
         // Built-in programs have no path: their name is the end of the client's path.
         let found = found.or_else(|| {
@@ -259,7 +259,7 @@ impl<'a> Adapter<'a> {
                 Some(what) => debugger
                     .add(what, None, condition.map(str::to_owned))
                     .map_err(|error| error.to_string()),
-                None => Err("not understood".to_owned()),
+                None => Err("the breakpoint has no place".to_owned()),
             };
             shown.push(match added {
                 Ok(breakpoint) => {
@@ -287,7 +287,7 @@ impl<'a> Adapter<'a> {
         };
         match field {
             Some(field) => json!({ "dataId": field, "description": field, "accessTypes": ["write"] }),
-            None => json!({ "dataId": null, "description": "only fields of contexts can be waited for" }),
+            None => json!({ "dataId": null, "description": "a data breakpoint needs a field of a context" }),
         }
     }
 
@@ -321,14 +321,14 @@ impl<'a> Adapter<'a> {
     }
 
     fn frame(&self, id: usize, name: &str, file: &str, line: u32) -> Value {
-        let path = Path::new(file).canonicalize();
+        let path = self.files.canonical(Path::new(file));
         let short = Path::new(file)
             .file_name()
             .map_or(file.into(), |name| name.to_string_lossy());
         let source = match path {
-            Ok(path) => json!({ "name": short, "path": path }),
+            Some(path) => json!({ "name": short, "path": path }),
             // A file of a built-in program: the client requests its text by reference.
-            Err(_) => {
+            None => {
                 let files = self.debugger.as_ref().map_or_else(Vec::new, Debugger::files);
                 let number = files.iter().position(|(known, _)| *known == file);
                 json!({ "name": file, "path": file, "sourceReference": number.map_or(0, |n| n + 1) })

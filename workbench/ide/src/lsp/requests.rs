@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use hawser::lang::ide::{self, Lines};
 use lsp_server::{ErrorCode, Request, Response};
 use lsp_types::request::{self as ask, Request as _};
 use lsp_types::{self as lsp, Position, TextDocumentPositionParams};
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::server::{Server, error};
 use super::{convert, names, outlines};
+use crate::{Edit, Fix, Lines};
 
 /// The capabilities of the server.
 pub(super) fn abilities() -> Value {
@@ -190,7 +190,7 @@ fn fixes(server: &Server<'_>, params: &lsp::CodeActionParams) -> Answer<Option<l
     };
     let lines = Lines::new(text);
     let fixes = server.workspace.fixes(&path, convert::bytes(text, params.range));
-    let action = |fix: ide::Fix| {
+    let action = |fix: Fix| {
         let diagnostic = server.diagnostic(&lines, &fix.problem);
         let edit = convert::edit(&lines, fix.edit);
         // One document with one edit, in the protocol's map form.
@@ -210,8 +210,8 @@ fn fixes(server: &Server<'_>, params: &lsp::CodeActionParams) -> Answer<Option<l
 /// Replaces the whole text if formatting changes it. A text with errors stays unchanged.
 fn formatted(server: &Server<'_>, document: &lsp::TextDocumentIdentifier) -> Option<Vec<lsp::TextEdit>> {
     let text = server.workspace.text(&convert::path(&document.uri))?;
-    let formatted = hawser::lang::format(text).ok()?;
-    let whole = ide::Edit { range: 0..text.len(), text: formatted.clone() };
+    let formatted = hawser_syntax::format(text).ok()?;
+    let whole = Edit { range: 0..text.len(), text: formatted.clone() };
     let edits = (formatted != text).then(|| convert::edit(&Lines::new(text), whole));
     Some(edits.into_iter().collect())
 }

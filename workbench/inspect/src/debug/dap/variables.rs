@@ -1,7 +1,8 @@
 //! Values by reference: a client asks for the members of a value by a number.
 
-use hawser::runs::debug::Value;
 use serde_json::json;
+
+use crate::debug::Value;
 
 /// The groups of variables shown since the last stop. A reference is an index plus 1.
 #[derive(Default)]

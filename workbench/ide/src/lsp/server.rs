@@ -1,13 +1,11 @@
 //! The server: it processes one message at a time and publishes diagnostics when no message waits.
 
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
-use hawser::lang::ide::{FileDiagnostics, Lines, Problem, Severity, Workspace};
-use hawser_documents::temporary::Folder;
+use hawser_driver::Loader;
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::notification::{self as notify, Notification as _};
 use lsp_types::request::{self as ask, Request as _};
@@ -17,9 +15,8 @@ use lsp_types::{
 };
 use serde_json::Value;
 
-use super::frames::Incoming;
-use super::{WAITING, broken, convert, files, requests};
-use crate::exit::{Exit, Outcome};
+use super::{Files, Incoming, ServeError, WAITING, convert, requests};
+use crate::{FileDiagnostics, Lines, Place, Problem, Severity, Workspace};
 
 /// The maximum number of open texts, and the maximum size of each in bytes.
 const MAX_OPEN: usize = 1024;
@@ -37,8 +34,9 @@ enum Stage {
 }
 
 /// A connection to an editor.
-pub(super) struct Server<'a> {
+pub struct Server<'a> {
     send: Send<'a>,
+    pub(super) files: &'a dyn Files,
     stage: Stage,
     pub(super) workspace: Workspace,
     /// The open documents by their canonical path, with the editor's URI and the version.
@@ -49,35 +47,37 @@ pub(super) struct Server<'a> {
     published: BTreeMap<PathBuf, Vec<Problem>>,
     /// Set when a text has changed since the last publication.
     is_stale: bool,
-    /// The folder of the library's files, created when an editor is first sent to one.
-    library: OnceCell<Option<Folder>>,
     /// Set if the editor can be asked to report changed files.
     registers_watchers: bool,
 }
 
 impl<'a> Server<'a> {
-    pub(super) fn new(send: Send<'a>) -> Server<'a> {
+    /// Returns a server that reads texts through `loader` and sends messages by `send`.
+    pub fn new(loader: Box<dyn Loader>, files: &'a dyn Files, send: Send<'a>) -> Server<'a> {
         Server {
             send,
+            files,
             stage: Stage::Begun,
-            workspace: Workspace::new(Box::new(hawser::lang::Disk)),
+            workspace: Workspace::new(loader),
             documents: BTreeMap::new(),
             folders: Vec::new(),
             published: BTreeMap::new(),
             is_stale: false,
-            library: OnceCell::new(),
             registers_watchers: false,
         }
     }
 
     /// Serves until the editor sends `exit` or disconnects.
-    pub(super) fn serve(mut self, messages: &Receiver<Incoming>) -> Outcome {
+    ///
+    /// # Errors
+    /// The connection broke, or the editor ended it before `shutdown` and `exit`.
+    pub fn serve(mut self, messages: &Receiver<Incoming>) -> Result<(), ServeError> {
         let mut waiting = VecDeque::new();
-        let mut cancelled = HashSet::new();
+        let mut cancelled = BTreeSet::new();
         loop {
             if waiting.is_empty() {
-                self.publish().map_err(broken)?;
-                waiting.push_back(messages.recv().map_err(broken)?);
+                self.publish()?;
+                waiting.push_back(messages.recv()?);
             }
             // Takes all available messages, so that a cancelled request is not processed, and only the last
             // of several changes is diagnosed.
@@ -96,7 +96,7 @@ impl<'a> Server<'a> {
                 {
                     return match self.stage {
                         Stage::ShutDown => Ok(()),
-                        Stage::Begun | Stage::Running => Err(broken("it said `exit` before `shutdown`")),
+                        Stage::Begun | Stage::Running => Err(ServeError::EarlyExit),
                     };
                 }
                 Incoming::Message(Message::Notification(message)) => self.notice(message),
@@ -105,7 +105,7 @@ impl<'a> Server<'a> {
                         true => error(request.id, ErrorCode::RequestCanceled, "cancelled"),
                         false => self.answer(request),
                     };
-                    (self.send)(response.into()).map_err(broken)?;
+                    (self.send)(response.into())?;
                 }
                 // An answer to the registration. A refusal needs no reaction.
                 Incoming::Message(Message::Response(_)) => {}
@@ -113,10 +113,11 @@ impl<'a> Server<'a> {
                 Incoming::Malformed(why) => {
                     let params = serde_json::json!({ "type": 1, "message": format!("not a message: {why}") });
                     let log = Notification::new(notify::LogMessage::METHOD.to_owned(), params);
-                    (self.send)(log.into()).map_err(broken)?;
+                    (self.send)(log.into())?;
                 }
                 Incoming::End(None) if self.stage == Stage::ShutDown => return Ok(()),
-                Incoming::End(why) => return Err(ended(why)),
+                Incoming::End(None) => return Err(ServeError::Closed),
+                Incoming::End(Some(why)) => return Err(ServeError::Unreadable(why)),
             }
             if waiting.is_empty() {
                 cancelled.clear();
@@ -160,7 +161,7 @@ impl<'a> Server<'a> {
         self.folders = folders.map(convert::path).collect();
         self.folders.sort();
         self.folders.dedup();
-        let programs = self.folders.iter().flat_map(|folder| files::programs(folder));
+        let programs = self.folders.iter().flat_map(|folder| self.files.programs(folder));
         self.workspace.know(programs);
         let watched = params.capabilities.workspace.as_ref();
         let watched = watched.and_then(|workspace| workspace.did_change_watched_files);
@@ -333,15 +334,14 @@ impl<'a> Server<'a> {
         if let Some((uri, _)) = self.documents.get(path) {
             return Some(uri.clone());
         }
-        if path.to_str().is_some_and(hawser::lang::is_library) {
-            let library = self.library.get_or_init(files::library);
-            return convert::uri(&library.as_ref()?.join(path));
+        if path.to_str().is_some_and(hawser_driver::is_library) {
+            return convert::uri(&self.files.library()?.join(path));
         }
         convert::uri(path)
     }
 
     /// Converts a place to the editor's terms.
-    pub(super) fn location(&self, place: &hawser::lang::ide::Place) -> Option<Location> {
+    pub(super) fn location(&self, place: &Place) -> Option<Location> {
         let text = self.workspace.any_text(&place.path)?;
         Some(Location {
             uri: self.uri(&place.path)?,
@@ -385,8 +385,4 @@ fn read<T: serde::de::DeserializeOwned>(params: Value) -> Option<T> {
 /// An error response to a request.
 pub(super) fn error(id: RequestId, code: ErrorCode, message: &str) -> Response {
     Response::new_err(id, code as i32, message.to_owned())
-}
-
-fn ended(why: Option<String>) -> Exit {
-    broken(why.unwrap_or_else(|| "it closed its end before `exit`".to_owned()))
 }

@@ -1,20 +1,19 @@
 //! `hawser sim debug --dap`: a debug adapter on standard input and output.
 //!
-//! * [`adapter`]: the responses to requests; [`variables`]: values by reference, as the protocol requires
-
-mod adapter;
-mod variables;
+//! [`hawser::runs::debug::dap::Adapter`] is the machine.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Write, stdin, stdout};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 
+use hawser::runs::debug::Debugger;
+use hawser::runs::debug::dap::{Adapter, Files, Goes};
 use serde_json::Value;
 
-use super::Args;
+use super::{Args, begin};
 use crate::exit::{Exit, Outcome};
 use crate::frames;
-use adapter::{Adapter, Goes};
 
 /// The maximum number of requests that are queued while the run continues.
 const MAX_WAITING: usize = 64;
@@ -47,6 +46,19 @@ impl Requests {
                 Some("pause" | "disconnect" | "terminate")
             )
         })
+    }
+}
+
+impl Files for Args {
+    fn launch(&self, scenario: Option<&Path>, seed: Option<u64>) -> Result<Debugger, String> {
+        let file = scenario
+            .or(self.file.as_deref())
+            .ok_or("expected `scenario`: the path of a scenario")?;
+        begin(self, file, seed.or(self.seed)).map_err(|error| error.to_string())
+    }
+
+    fn canonical(&self, path: &Path) -> Option<PathBuf> {
+        path.canonicalize().ok()
     }
 }
 

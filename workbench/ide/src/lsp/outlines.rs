@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use hawser::lang::ide::{self, Lines};
 use lsp_types as lsp;
 use serde_json::json;
 
 use super::requests::Answer;
 use super::server::Server;
-use super::{convert, files, names};
+use super::{convert, names};
+use crate::{Hint, Lines, Symbol};
 
 pub(super) fn symbols(
     server: &Server<'_>,
@@ -25,7 +25,7 @@ pub(super) fn symbols(
 }
 
 #[allow(deprecated)] // The field is mandatory.
-fn document_symbol(lines: &Lines<'_>, symbol: ide::Symbol) -> lsp::DocumentSymbol {
+fn document_symbol(lines: &Lines<'_>, symbol: Symbol) -> lsp::DocumentSymbol {
     let children = symbol.children.into_iter();
     lsp::DocumentSymbol {
         name: symbol.name,
@@ -107,7 +107,7 @@ pub(super) fn hints(
     };
     let lines = Lines::new(text);
     let hints = server.workspace.hints(&path, &convert::bytes(text, params.range));
-    let hint = |hint: ide::Hint| lsp::InlayHint {
+    let hint = |hint: Hint| lsp::InlayHint {
         position: convert::range(&lines, (hint.byte, hint.byte)).start,
         label: hint.text.into(),
         kind: None,
@@ -143,7 +143,7 @@ pub(super) fn lenses(
             }),
             data: None,
         };
-        for scenario in files::scenarios(&runnable.program) {
+        for scenario in server.files.scenarios(&runnable.program) {
             let name = scenario.file_name().unwrap_or_default().to_string_lossy();
             lenses.push(lens(format!("simulate {name}"), "hawser.simulate", &scenario));
             lenses.push(lens(format!("debug {name}"), "hawser.debug", &scenario));

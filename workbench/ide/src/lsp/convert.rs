@@ -1,11 +1,12 @@
-//! Converts between the editor's terms and those of `hawser::lang::ide`: URIs and paths, positions and bytes.
+//! Converts between the editor's terms and those of this crate: URIs and paths, positions and bytes.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hawser::lang::ide::{self, Lines};
 use lsp_types::{Position, Range, Uri};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+use crate::{Edit, Lines};
 
 /// The characters that are percent-encoded in the path of a URI.
 const ESCAPED: &AsciiSet = &CONTROLS
@@ -71,7 +72,7 @@ pub(super) fn range(lines: &Lines<'_>, (start, end): (usize, usize)) -> Range {
 }
 
 /// Converts an edit to the editor's terms.
-pub(super) fn edit(lines: &Lines<'_>, edit: ide::Edit) -> lsp_types::TextEdit {
+pub(super) fn edit(lines: &Lines<'_>, edit: Edit) -> lsp_types::TextEdit {
     lsp_types::TextEdit {
         range: range(lines, (edit.range.start, edit.range.end)),
         new_text: edit.text,

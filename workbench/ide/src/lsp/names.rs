@@ -1,7 +1,8 @@
 //! The protocol's names for kinds of names and for colours.
 
-use hawser::lang::ide::{Colour, Kind};
 use lsp_types::{CompletionItemKind, SymbolKind};
+
+use crate::{Colour, Kind};
 
 /// The names of token colours. The index is the number in the protocol.
 pub(super) const TOKEN_TYPES: &[&str] = &[
