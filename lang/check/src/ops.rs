@@ -341,12 +341,7 @@ impl<'a> Body<'_, 'a> {
             Value::Place(place) if place.ty == Ty::Varint => Some(Ty::uint(64)),
             Value::Place(place) => Some(place.ty.clone()),
             Value::None => Some(Ty::Addr),
-            Value::Error
-            | Value::Literal { .. }
-            | Value::Infinite
-            | Value::Choice(_)
-            | Value::Table(_)
-            | Value::Entry(..) => None,
+            _ => None,
         };
         match (of(a), of(b)) {
             (Some(a), Some(b)) => {
@@ -383,13 +378,7 @@ pub(crate) fn is_negative(value: &Value) -> bool {
     match value {
         Value::Literal { value, mask } => *value < 0 && !mask,
         Value::Choice(choice) => is_negative(&choice.then) || is_negative(&choice.otherwise),
-        Value::Error
-        | Value::Infinite
-        | Value::None
-        | Value::Scalar(_)
-        | Value::Place(_)
-        | Value::Table(_)
-        | Value::Entry(..) => false,
+        _ => false,
     }
 }
 
@@ -398,13 +387,7 @@ fn enum_of(value: &Value) -> Option<Ty> {
     let ty = match value {
         Value::Scalar(expr) => &expr.ty,
         Value::Place(place) => &place.ty,
-        Value::Error
-        | Value::Literal { .. }
-        | Value::Infinite
-        | Value::None
-        | Value::Choice(_)
-        | Value::Table(_)
-        | Value::Entry(..) => return None,
+        _ => return None,
     };
     matches!(ty, Ty::Enum { .. }).then(|| ty.clone())
 }
@@ -436,14 +419,7 @@ fn widened(ty: Ty, literal: &Value) -> Ty {
     let value = match literal {
         Value::Literal { value, mask: false } => value,
         Value::Choice(choice) => return widened(widened(ty, &choice.then), &choice.otherwise),
-        Value::Error
-        | Value::Literal { mask: true, .. }
-        | Value::Infinite
-        | Value::None
-        | Value::Scalar(_)
-        | Value::Place(_)
-        | Value::Table(_)
-        | Value::Entry(..) => return ty,
+        _ => return ty,
     };
     let Ty::Int { bits, signed } = &ty else { return ty };
     let fits = |bits: u8| match signed {
@@ -550,18 +526,7 @@ fn comparison(op: Op) -> Option<CmpOp> {
         Op::Le => Some(CmpOp::Le),
         Op::Gt => Some(CmpOp::Gt),
         Op::Ge => Some(CmpOp::Ge),
-        Op::Mul
-        | Op::Div
-        | Op::Rem
-        | Op::Add
-        | Op::Sub
-        | Op::Shl
-        | Op::Shr
-        | Op::BitAnd
-        | Op::BitXor
-        | Op::BitOr
-        | Op::And
-        | Op::Or => None,
+        _ => None,
     }
 }
 

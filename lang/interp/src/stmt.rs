@@ -110,24 +110,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn init(&mut self, loc: Loc, ty: &Ty) {
         let defaults = match ty {
             Ty::Struct(id) => self.program.prepared.initial(*id),
-            Ty::Bool
-            | Ty::Int { .. }
-            | Ty::Enum { .. }
-            | Ty::Seq { .. }
-            | Ty::Duration
-            | Ty::Time
-            | Ty::Varint
-            | Ty::Ip
-            | Ty::Id
-            | Ty::Addr
-            | Ty::Timer
-            | Ty::Data
-            | Ty::Bytes { .. }
-            | Ty::Array { .. }
-            | Ty::List { .. }
-            | Ty::Sorted { .. }
-            | Ty::Window { .. }
-            | Ty::Options { .. } => None,
+            _ => None,
         };
         match defaults {
             Some(bytes) => self.memory.put(loc, bytes),
