@@ -45,16 +45,9 @@ impl Words {
 
 /// The bytes that generated code wrote into a buffer are not a sequence of whole events or records. The
 /// generated code has a bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("generated code wrote bytes that are not a sequence of events or records")]
 pub struct Malformed;
-
-impl std::fmt::Display for Malformed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("generated code wrote bytes that are not a sequence of events or records")
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// An ordered list of events of different sizes. It is reused: clearing keeps the memory.
 #[derive(Clone, Debug, Default)]
