@@ -119,7 +119,7 @@ impl EventBuf {
                 .filter(|_| bytes.is_multiple_of(8));
             let size = number
                 .and_then(&size_of)
-                .filter(|size| *size >= size_of_header())
+                .filter(|size| *size >= size_of::<EventHeader>())
                 .unwrap_or(usize::MAX);
             if size > (end - at) * 8 || end > self.words.all.len() {
                 self.starts.truncate(before);
@@ -152,10 +152,6 @@ impl EventBuf {
         let end = self.starts.get(i + 1).map_or(self.words.used, |s| *s as usize);
         (self.starts[i] as usize, end)
     }
-}
-
-fn size_of_header() -> usize {
-    size_of::<EventHeader>()
 }
 
 /// Returns the number in the header of the event at the start of these words, or `None` if there are too few
