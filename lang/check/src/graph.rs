@@ -3,7 +3,6 @@
 use hawser_ir::facts::Home;
 use hawser_ir::visit;
 use hawser_ir::{ContextId, EventId, FuncId, Instr, Span, StmtKind};
-use hawser_syntax::Diagnostic;
 
 use crate::codes;
 use crate::state::{Checker, MAX_DEPTH, ast_span};
@@ -75,12 +74,12 @@ impl Checker<'_> {
         } else {
             "calls nest too deeply"
         };
-        self.report(
-            Diagnostic::error(codes::RECURSION, at, message)
-                .label(cycle)
-                .hint(
-                    "a chain's worst case is known before it runs: use a bounded loop, or `raise` an event",
-                ),
+        self.error_hint(
+            codes::RECURSION,
+            at,
+            message,
+            cycle,
+            "a chain's worst case is known before it runs: use a bounded loop, or `raise` an event",
         );
     }
 

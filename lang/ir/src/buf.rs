@@ -119,7 +119,7 @@ impl EventBuf {
                 .filter(|_| bytes.is_multiple_of(8));
             let size = number
                 .and_then(&size_of)
-                .filter(|size| *size >= size_of::<EventHeader>())
+                .filter(|size| *size >= std::mem::size_of::<EventHeader>())
                 .unwrap_or(usize::MAX);
             if size > (end - at) * 8 || end > self.words.all.len() {
                 self.starts.truncate(before);
