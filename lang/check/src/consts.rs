@@ -198,7 +198,7 @@ impl<'a> Checker<'a> {
                 Some(value) => self.constant_expr(value, ty).unwrap_or(next),
                 None => next,
             };
-            if crate::fold::reduce(value, ty) != value {
+            if hawser_ir::number::reduce(value, ty) != value {
                 self.error_hint(
                     codes::ENUM_VALUE,
                     name.span,
@@ -237,7 +237,7 @@ impl<'a> Checker<'a> {
     /// Evaluates a constant expression to its register value.
     pub(crate) fn constant_expr(&mut self, value: &'a Expr, ty: &Ty) -> Option<u64> {
         if let ExprKind::Int(n) = value.kind
-            && crate::fold::reduce(n, ty) == n
+            && hawser_ir::number::reduce(n, ty) == n
             && matches!(ty, Ty::Int { .. })
         {
             return Some(n);

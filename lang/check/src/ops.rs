@@ -218,7 +218,7 @@ impl<'a> Body<'_, 'a> {
     ) -> Value {
         self.ck.warn_of_same_sides(left_at, right_at);
         if let (Value::Literal { value: a, .. }, Value::Literal { value: b, .. }) = (&left, &right) {
-            return Value::Scalar(fold::constant(u64::from(literal_compare(op, *a, *b)), Ty::Bool));
+            return Value::Scalar(fold::constant(u64::from(op.holds(*a, *b)), Ty::Bool));
         }
         match (&left, &right) {
             (Value::Place(a), Value::Place(b)) if !a.ty.is_scalar() && !b.ty.is_scalar() => {
@@ -505,17 +505,6 @@ fn literal_arithmetic(op: Op, a: i128, b: i128) -> Option<i128> {
         Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::And | Op::Or => return None,
     };
     (-(1i128 << 64)..1i128 << 64).contains(&value).then_some(value)
-}
-
-fn literal_compare(op: CmpOp, a: i128, b: i128) -> bool {
-    match op {
-        CmpOp::Eq => a == b,
-        CmpOp::Ne => a != b,
-        CmpOp::Lt => a < b,
-        CmpOp::Le => a <= b,
-        CmpOp::Gt => a > b,
-        CmpOp::Ge => a >= b,
-    }
 }
 
 fn comparison(op: Op) -> Option<CmpOp> {

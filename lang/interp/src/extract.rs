@@ -5,6 +5,7 @@
 //! extend into its `tail`.
 
 use hawser_ir::abi::{Csum, Data, Packet, ParseError};
+use hawser_ir::number::{Shape, reduce};
 use hawser_ir::{
     Blueprint, BlueprintId, Crc32, CrcField, Expr, ExprKind, Fill, LIST_HEADER, Ty, WireField, on_wire,
 };
@@ -13,7 +14,6 @@ use crate::bits::BitReader;
 use crate::checksum::{Sum, pseudo_header};
 use crate::machine::{Cursor, Facts, Machine};
 use crate::memory::Loc;
-use crate::number::{Shape, reduce};
 use crate::wire::{WORD, pieces, sum_range};
 
 /// The maximum length of a trailer in bytes.

@@ -1,11 +1,11 @@
 //! From places to locations, and the scalars there.
 
+use hawser_ir::number::{Shape, reduce};
 use hawser_ir::{Index, LIST_HEADER, OPTION_TAG, Place, Step, Ty};
 
 use crate::containers::list_len;
 use crate::machine::{Halt, Machine};
 use crate::memory::Loc;
-use crate::number::{Shape, reduce};
 
 impl Machine<'_> {
     /// Returns the location of a place. A list element that does not exist is at `Loc::NOWHERE`.

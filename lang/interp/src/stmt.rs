@@ -1,12 +1,12 @@
 //! Statements: one arm per node.
 
 use hawser_ir::abi::{Data, EventHeader, Id};
+use hawser_ir::number::Shape;
 use hawser_ir::{ContainerOp, Expr, IdPart, Items, Operand, Place, Stmt, StmtKind, Ty};
 
 use crate::containers::{List, Sorted};
 use crate::machine::{Flow, Halt, Machine};
 use crate::memory::{Loc, Region};
-use crate::number::Shape;
 
 impl<'a> Machine<'a> {
     /// Runs statements in order, up to the first that leaves the block.
