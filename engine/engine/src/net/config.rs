@@ -25,7 +25,7 @@ pub enum ConfigError {
     #[error("the interface needs at least one address")]
     NoAddress,
     /// The configuration has more than [`MAX_ADDRESSES`] addresses.
-    #[error("an interface can have at most {} addresses, not {0}", MAX_ADDRESSES)]
+    #[error("an interface can have at most {max} addresses, not {0}", max = MAX_ADDRESSES)]
     TooManyAddresses(usize),
     /// The address cannot belong to one host: it is unspecified, loopback, multicast or broadcast.
     #[error("{0} cannot be an interface's address")]
