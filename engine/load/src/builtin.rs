@@ -1,6 +1,5 @@
 //! Loads programs by name and by file.
 
-use std::fmt;
 use std::path::Path;
 
 use hawser_driver::{Compilation, Instead, Memory, compile, compile_with};
@@ -17,16 +16,9 @@ type Row = (
 const BUILTIN: &[Row] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
 /// A program that does not pass the checker. It holds the diagnostics, ready to be rendered.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.render(false).trim_end())]
 pub struct Rejected(pub Box<Compilation>);
-
-impl fmt::Display for Rejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.render(false).trim_end())
-    }
-}
-
-impl std::error::Error for Rejected {}
 
 /// Returns the names of the programs that come with Hawser, sorted.
 pub fn names() -> impl Iterator<Item = &'static str> {

@@ -1,6 +1,5 @@
 //! A program by name, prepared for an engine. Params are set last.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,17 +12,29 @@ use crate::native::Code;
 use crate::{Attached, Engine, Interpreted, Native, Rejected, RunError, builtin, load, names};
 
 /// A program could not be loaded.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// No built-in program has this name.
+    #[error(
+        "unknown program `{0}`: the built-in programs are {known}; the name of a file ends in .mtp, or in .so \
+         if `hawser build` made it",
+        known = names().collect::<Vec<_>>().join(", ")
+    )]
     Unknown(String),
     /// The program's text does not pass the checker.
+    #[error(transparent)]
     Rejected(Rejected),
     /// The library cannot be run.
+    #[error(transparent)]
     Library(LibraryError),
     /// The program could not be compiled to machine code.
+    #[error(transparent)]
     Build(BuildError),
     /// A file names the machine code of another file, which the user has not allowed.
+    #[error(
+        "{0} is not run as machine code, because a file names it, not the command line: use --allow-native to \
+         run it, or --engine interp to interpret its text"
+    )]
     NativeNotAllowed(String),
 }
 
@@ -40,32 +51,6 @@ impl LoadError {
         }
     }
 }
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LoadError::Unknown(name) => {
-                let known: Vec<_> = names().collect();
-                write!(
-                    f,
-                    "unknown program `{name}`: the built-in programs are {}; the name of a file ends in \
-                     .mtp, or in .so if `hawser build` made it",
-                    known.join(", ")
-                )
-            }
-            LoadError::Rejected(rejected) => rejected.fmt(f),
-            LoadError::Library(error) => error.fmt(f),
-            LoadError::Build(error) => error.fmt(f),
-            LoadError::NativeNotAllowed(name) => write!(
-                f,
-                "{name} is not run as machine code, because a file names it, not the command line: use \
-                 --allow-native to run it, or --engine interp to interpret its text"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 /// A program that any number of stacks can run, each with its own params.
 #[derive(Clone, Debug)]

@@ -1,6 +1,5 @@
 //! Parses the values of parameters, such as `MIN_RTO=200ms`.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 use hawser_ir::{ADDRESS_HALVES, EnumNames, Param, Ty};
@@ -15,11 +14,16 @@ const UNITS: [(&str, u64); 5] = [
 ];
 
 /// A setting is invalid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParamError {
     /// The setting has no `=`, or no name before it.
+    #[error("`{0}` is not a setting of a param: write NAME=VALUE")]
     Form(String),
     /// The text after the `=` is not a value.
+    #[error(
+        "`{text}` is not a value for {name}: write a number (10, 0xff, 1_000), true, false, or a duration (5ns, \
+         10us, 200ms, 1s, 2min)"
+    )]
     Value {
         /// The name of the param.
         name: String,
@@ -27,6 +31,7 @@ pub enum ParamError {
         text: String,
     },
     /// The value is of another kind than the param, such as a duration for a number.
+    #[error("{name} takes {expected}, not `{text}`")]
     Kind {
         /// The name of the param.
         name: String,
@@ -36,6 +41,7 @@ pub enum ParamError {
         expected: &'static str,
     },
     /// The program has no such param.
+    #[error("unknown param `{name}`: the program has {}", .known.join(", "))]
     Unknown {
         /// The unknown name.
         name: String,
@@ -43,6 +49,7 @@ pub enum ParamError {
         known: Vec<String>,
     },
     /// The value does not fit the param's width, or 64 bits. Durations count in nanoseconds.
+    #[error("`{text}` is too large for {name}")]
     Range {
         /// The name of the param.
         name: String,
@@ -50,27 +57,6 @@ pub enum ParamError {
         text: String,
     },
 }
-
-impl fmt::Display for ParamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ParamError::Form(text) => write!(f, "`{text}` is not a setting of a param: write NAME=VALUE"),
-            ParamError::Value { name, text } => write!(
-                f,
-                "`{text}` is not a value for {name}: write a number (10, 0xff, 1_000), true, false, or a duration (5ns, 10us, 200ms, 1s, 2min)"
-            ),
-            ParamError::Kind { name, text, expected } => {
-                write!(f, "{name} takes {expected}, not `{text}`")
-            }
-            ParamError::Unknown { name, known } => {
-                write!(f, "unknown param `{name}`: the program has {}", known.join(", "))
-            }
-            ParamError::Range { name, text } => write!(f, "`{text}` is too large for {name}"),
-        }
-    }
-}
-
-impl std::error::Error for ParamError {}
 
 /// The kind of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -55,17 +55,13 @@ impl<'a> Checker<'a> {
             ItemKind::Dispatch { .. } => "a dispatch table",
             ItemKind::Deploy { .. } => "a deployment",
         };
-        self.report(
-            Diagnostic::error(
-                codes::ATTACH,
-                item.span,
-                format!("an attachment cannot contain {what}"),
-            )
-            .label("an attachment cannot change the memory layout or the packets of a running program")
-            .hint(
-                "an attachment may contain processors, helpers, structures, enums, constants, params \
+        self.error_hint(
+            codes::ATTACH,
+            item.span,
+            format!("an attachment cannot contain {what}"),
+            "an attachment cannot change the memory layout or the packets of a running program",
+            "an attachment may contain processors, helpers, structures, enums, constants, params \
                        and signals",
-            ),
         );
     }
 
@@ -102,13 +98,11 @@ impl<'a> Checker<'a> {
         match def {
             Some(Def::Func(func)) => Some(func),
             Some(other) => {
-                self.report(
-                    Diagnostic::error(
-                        codes::NOT_A_PROCESSOR,
-                        name.span,
-                        format!("`{}` is {}", name.name, other.what()),
-                    )
-                    .label("expected a processor"),
+                self.error(
+                    codes::NOT_A_PROCESSOR,
+                    name.span,
+                    format!("`{}` is {}", name.name, other.what()),
+                    "expected a processor",
                 );
                 None
             }

@@ -53,14 +53,12 @@ impl Checker<'_> {
             return Vec::new();
         };
         if binding.absent && (binding.keyed.is_some() || !binding.parts.is_empty()) {
-            self.report(
-                Diagnostic::error(
-                    codes::TWO_KEYED,
-                    at,
-                    "a processor cannot take both a keyed context and `no_ctx`",
-                )
-                .label("this processor would never run")
-                .hint("write one processor for each case"),
+            self.error_hint(
+                codes::TWO_KEYED,
+                at,
+                "a processor cannot take both a keyed context and `no_ctx`",
+                "this processor would never run",
+                "write one processor for each case",
             );
             return Vec::new();
         }
@@ -196,14 +194,12 @@ impl Checker<'_> {
                 continue;
             }
             seen.push(name.span);
-            self.report(
-                Diagnostic::error(
-                    codes::WHICH_PART,
-                    name.span,
-                    format!("no processor here runs on `{}`", name.name),
-                )
-                .label("no processor here takes a part of which there are several")
-                .hint("remove the name: a part that is the only one of its type needs none"),
+            self.error_hint(
+                codes::WHICH_PART,
+                name.span,
+                format!("no processor here runs on `{}`", name.name),
+                "no processor here takes a part of which there are several",
+                "remove the name: a part that is the only one of its type needs none",
             );
         }
     }
@@ -273,14 +269,12 @@ impl Checker<'_> {
                 if self.is_global(context) {
                     binding.args.push(whole(Base::Global(context)));
                 } else if binding.keyed.is_some() {
-                    self.report(
-                        Diagnostic::error(
-                            codes::TWO_KEYED,
-                            at,
-                            format!("`{}` takes two keyed contexts", self.funcs[func].name.name),
-                        )
-                        .label("a chain has one keyed context")
-                        .hint("to reach another context, `raise` an event for it"),
+                    self.error_hint(
+                        codes::TWO_KEYED,
+                        at,
+                        format!("`{}` takes two keyed contexts", self.funcs[func].name.name),
+                        "a chain has one keyed context",
+                        "to reach another context, `raise` an event for it",
                     );
                     return None;
                 } else {

@@ -221,13 +221,11 @@ impl<'a> Checker<'a> {
                     let at = name.span;
                     out.push(Entry { func, at, part });
                 }
-                Some(other) => self.report(
-                    Diagnostic::error(
-                        codes::NOT_A_PROCESSOR,
-                        name.span,
-                        format!("`{}` is {}", name.name, other.what()),
-                    )
-                    .label("expected a processor or a chain"),
+                Some(other) => self.error(
+                    codes::NOT_A_PROCESSOR,
+                    name.span,
+                    format!("`{}` is {}", name.name, other.what()),
+                    "expected a processor or a chain",
                 ),
                 None => {
                     let functions = self.funcs.iter().map(|f| f.name.name.as_str());
@@ -313,9 +311,11 @@ impl<'a> Checker<'a> {
                 self.funcs[*func].result,
                 Type::Void | Type::InstrList | Type::Error
             ) {
-                self.report(
-                    Diagnostic::error(codes::NOT_A_PROCESSOR, *at, format!("`{name}` returns a value"))
-                        .label("expected a processor: `void` or `list<instr_t>`"),
+                self.error(
+                    codes::NOT_A_PROCESSOR,
+                    *at,
+                    format!("`{name}` returns a value"),
+                    "expected a processor: `void` or `list<instr_t>`",
                 );
                 continue;
             }
@@ -368,13 +368,15 @@ impl<'a> Checker<'a> {
                 self.two_contexts(at, "one path creates more than one context");
             }
             if has_too_many_records(&cost) {
-                self.report(
-                    Diagnostic::error(codes::CHAIN_TOO_LARGE, at, "the chain's worst case is too large")
-                        .label(format!(
-                            "up to {} records of {} bytes in all",
-                            cost.records, cost.record_bytes
-                        ))
-                        .hint("lower the loops' bounds, and `raise` an event to go on"),
+                self.error_hint(
+                    codes::CHAIN_TOO_LARGE,
+                    at,
+                    "the chain's worst case is too large",
+                    format!(
+                        "up to {} records of {} bytes in all",
+                        cost.records, cost.record_bytes
+                    ),
+                    "lower the loops' bounds, and `raise` an event to go on",
                 );
             }
             let chain = &mut self.module.chains[event];
@@ -496,13 +498,11 @@ impl<'a> Checker<'a> {
         for (context, span) in all {
             if self.is_global(context) {
                 let name = self.module.contexts[context.0 as usize].name.clone();
-                self.report(
-                    Diagnostic::error(
-                        codes::NEW_CONTEXT,
-                        ast_span(span),
-                        format!("`{name}` is GLOBAL: it always exists"),
-                    )
-                    .label("expected a context of granularity FLOW or SHARD"),
+                self.error(
+                    codes::NEW_CONTEXT,
+                    ast_span(span),
+                    format!("`{name}` is GLOBAL: it always exists"),
+                    "expected a context of granularity FLOW or SHARD",
                 );
                 continue;
             }
@@ -522,14 +522,12 @@ impl<'a> Checker<'a> {
     }
 
     fn two_contexts(&mut self, at: Span, why: &str) {
-        self.report(
-            Diagnostic::error(
-                codes::TWO_NEW_CONTEXTS,
-                at,
-                "this chain creates more than one context",
-            )
-            .label(why.to_owned())
-            .hint("one slot is reserved before the chain runs: `raise` an event for the other"),
+        self.error_hint(
+            codes::TWO_NEW_CONTEXTS,
+            at,
+            "this chain creates more than one context",
+            why.to_owned(),
+            "one slot is reserved before the chain runs: `raise` an event for the other",
         );
     }
 }

@@ -80,9 +80,11 @@ impl<'a> Checker<'a> {
     fn address_param(&mut self, index: usize, name: &Ident, value: &'a Expr) {
         let halves = self.address(value);
         if halves.is_none() && !matches!(value.kind, ExprKind::Error) {
-            self.report(
-                Diagnostic::error(codes::NOT_CONSTANT, value.span, "this is no constant address")
-                    .label("expected `ipv4(n)`, `ipv6(high, low)` or `NONE`, of constants"),
+            self.error(
+                codes::NOT_CONSTANT,
+                value.span,
+                "this is no constant address",
+                "expected `ipv4(n)`, `ipv6(high, low)` or `NONE`, of constants",
             );
         }
         let (high, low) = halves.flatten().unwrap_or_default();
@@ -124,9 +126,11 @@ impl<'a> Checker<'a> {
             Type::Error => None,
             Type::Value(value) if value.is_scalar() && value != Ty::Addr => Some(value),
             _ => {
-                self.report(
-                    Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "this constant is not a number")
-                        .label("expected a scalar type: a constant is a single number"),
+                self.error(
+                    codes::TYPE_NOT_HERE,
+                    ty.span,
+                    "this constant is not a number",
+                    "expected a scalar type: a constant is a single number",
                 );
                 None
             }
@@ -159,13 +163,11 @@ impl<'a> Checker<'a> {
                 Type::Error => None,
                 Type::Value(ty @ Ty::Int { .. }) => Some(ty),
                 _ => {
-                    self.report(
-                        Diagnostic::error(
-                            codes::TYPE_NOT_HERE,
-                            repr.span,
-                            "the type of this enum is not an integer",
-                        )
-                        .label("expected `uintN` or `intN`"),
+                    self.error(
+                        codes::TYPE_NOT_HERE,
+                        repr.span,
+                        "the type of this enum is not an integer",
+                        "expected `uintN` or `intN`",
                     );
                     None
                 }
@@ -196,18 +198,13 @@ impl<'a> Checker<'a> {
                 Some(value) => self.constant_expr(value, ty).unwrap_or(next),
                 None => next,
             };
-            if crate::fold::reduce(value, ty) != value {
-                self.report(
-                    Diagnostic::error(
-                        codes::ENUM_VALUE,
-                        name.span,
-                        format!("`{}` does not fit", name.name),
-                    )
-                    .label(format!(
-                        "its value is {value}, the enum's type is {}",
-                        self.show(ty)
-                    ))
-                    .hint("give the enum a wider type"),
+            if hawser_ir::number::reduce(value, ty) != value {
+                self.error_hint(
+                    codes::ENUM_VALUE,
+                    name.span,
+                    format!("`{}` does not fit", name.name),
+                    format!("its value is {value}, the enum's type is {}", self.show(ty)),
+                    "give the enum a wider type",
                 );
             } else if let Some(other) = values.iter().position(|v| *v == value) {
                 let (other_name, _) = &self.enums[index].variants[other];
@@ -229,16 +226,18 @@ impl<'a> Checker<'a> {
     }
 
     pub(crate) fn circular(&mut self, at: Span, what: &str) {
-        self.report(
-            Diagnostic::error(codes::NOT_CONSTANT, at, format!("`{what}` depends on itself"))
-                .label("expected a value that is known when the program is compiled"),
+        self.error(
+            codes::NOT_CONSTANT,
+            at,
+            format!("`{what}` depends on itself"),
+            "expected a value that is known when the program is compiled",
         );
     }
 
     /// Evaluates a constant expression to its register value.
     pub(crate) fn constant_expr(&mut self, value: &'a Expr, ty: &Ty) -> Option<u64> {
         if let ExprKind::Int(n) = value.kind
-            && crate::fold::reduce(n, ty) == n
+            && hawser_ir::number::reduce(n, ty) == n
             && matches!(ty, Ty::Int { .. })
         {
             return Some(n);
@@ -255,10 +254,12 @@ impl<'a> Checker<'a> {
             return (self.diagnostics.len() == before).then_some(n);
         }
         if self.diagnostics.len() == before {
-            self.report(
-                Diagnostic::error(codes::NOT_CONSTANT, value.span, "this value is not constant")
-                    .label("expected a value that is known when the program is compiled")
-                    .hint("constants are made of literals, `const`s, enum variants and operators"),
+            self.error_hint(
+                codes::NOT_CONSTANT,
+                value.span,
+                "this value is not constant",
+                "expected a value that is known when the program is compiled",
+                "constants are made of literals, `const`s, enum variants and operators",
             );
         }
         None
@@ -276,13 +277,11 @@ impl<'a> Checker<'a> {
                 self.enums[index].values.get(variant).copied()
             }
             Some(other) => {
-                self.report(
-                    Diagnostic::error(
-                        codes::NOT_CONSTANT,
-                        name.span,
-                        format!("`{}` is {}", name.name, other.what()),
-                    )
-                    .label("expected a number or a constant"),
+                self.error(
+                    codes::NOT_CONSTANT,
+                    name.span,
+                    format!("`{}` is {}", name.name, other.what()),
+                    "expected a number or a constant",
                 );
                 None
             }
@@ -298,14 +297,12 @@ impl<'a> Checker<'a> {
     pub(crate) fn constant_default(&mut self, value: &'a Expr, ty: &Ty) -> Option<u64> {
         if !ty.is_scalar() {
             if !matches!(&value.kind, ExprKind::Name(n) if n.name == "NONE") {
-                self.report(
-                    Diagnostic::error(
-                        codes::NOT_CONSTANT,
-                        value.span,
-                        "this field is not a scalar and cannot have an initial value",
-                    )
-                    .label("expected a scalar field, or `NONE`")
-                    .hint("set the field where the value is created"),
+                self.error_hint(
+                    codes::NOT_CONSTANT,
+                    value.span,
+                    "this field is not a scalar and cannot have an initial value",
+                    "expected a scalar field, or `NONE`",
+                    "set the field where the value is created",
                 );
             }
             return None;

@@ -186,12 +186,7 @@ impl<'a> Body<'_, 'a> {
                     };
                     return Value::Scalar(self.entry_is(&entry, tag));
                 }
-                Value::Literal { .. }
-                | Value::Infinite
-                | Value::None
-                | Value::Choice(_)
-                | Value::Table(_)
-                | Value::Scalar(_) => {}
+                _ => {}
             }
         }
         self.error(

@@ -66,13 +66,11 @@ impl<'a> Checker<'a> {
             Some(ExprKind::Name(name)) => Some(name),
             Some(ExprKind::Error) => None,
             Some(_) | None => {
-                self.report(
-                    Diagnostic::error(
-                        codes::REGISTRATION,
-                        call.name.span,
-                        format!("`{}` without a name", call.name.name),
-                    )
-                    .label(format!("expected the name of {expected}")),
+                self.error(
+                    codes::REGISTRATION,
+                    call.name.span,
+                    format!("`{}` without a name", call.name.name),
+                    format!("expected the name of {expected}"),
                 );
                 None
             }
@@ -130,14 +128,12 @@ impl<'a> Checker<'a> {
             Some(Granularity::Shard) if call.args.len() == 3 && selects_by_hash(&call.args[2]) => {
                 self.module.contexts[context as usize].granularity = Granularity::Shard;
             }
-            _ => self.report(
-                Diagnostic::error(
-                    codes::GRANULARITY,
-                    call.name.span,
-                    format!("`{}` has no granularity of this form", name.name),
-                )
-                .label("expected FLOW, GLOBAL, SHARD, or `SHARD, select ev.hash`")
-                .hint("instances that share an id are chosen among by the hash of the event's first id"),
+            _ => self.error_hint(
+                codes::GRANULARITY,
+                call.name.span,
+                format!("`{}` has no granularity of this form", name.name),
+                "expected FLOW, GLOBAL, SHARD, or `SHARD, select ev.hash`",
+                "instances that share an id are chosen among by the hash of the event's first id",
             ),
         }
     }
@@ -172,22 +168,21 @@ impl<'a> Checker<'a> {
         let (ip, port) = (Ty::Ip, Ty::uint(16));
         let ends = [(1, &ip), (2, &port), (3, &ip), (4, &port)].map(|(at, ty)| offset(self, at, ty));
         match ends {
-            [Some(local_ip), Some(local_port), Some(remote_ip), Some(remote_port)] if call.args.len() == 5 => {
-                self.module.contexts[context as usize].ends = Some(Ends {
-                    local_ip,
-                    local_port,
-                    remote_ip,
-                    remote_port,
-                });
+            [
+                Some(local_ip),
+                Some(local_port),
+                Some(remote_ip),
+                Some(remote_port),
+            ] if call.args.len() == 5 => {
+                self.module.contexts[context as usize].ends =
+                    Some(Ends { local_ip, local_port, remote_ip, remote_port });
             }
-            _ => self.report(
-                Diagnostic::error(
-                    codes::ENDS,
-                    call.name.span,
-                    format!("these fields are not the two ends of `{}`", name.name),
-                )
-                .label("expected four fields of the context: local address, local port, remote address, remote port")
-                .hint("an address is an `ip_addr_t`, a port a `uint16`"),
+            _ => self.error_hint(
+                codes::ENDS,
+                call.name.span,
+                format!("these fields are not the two ends of `{}`", name.name),
+                "expected four fields of the context: local address, local port, remote address, remote port",
+                "an address is an `ip_addr_t`, a port a `uint16`",
             ),
         }
     }
@@ -214,14 +209,12 @@ impl<'a> Checker<'a> {
             if self.is_global(hawser_ir::ContextId(index)) && self.has_computed_defaults(record, 0) {
                 let first = self.records[record].computed.first().map(|(_, value)| value.span);
                 let at = first.unwrap_or(self.records[record].span);
-                self.report(
-                    Diagnostic::error(
-                        codes::NOT_CONSTANT,
-                        at,
-                        "a GLOBAL context cannot have a computed initial value",
-                    )
-                    .label("the context exists before the program computes a value")
-                    .hint("set it in the chain of a SYS_EVENT, from `register_ev_parser(…, start)`"),
+                self.error_hint(
+                    codes::NOT_CONSTANT,
+                    at,
+                    "a GLOBAL context cannot have a computed initial value",
+                    "the context exists before the program computes a value",
+                    "set it in the chain of a SYS_EVENT, from `register_ev_parser(…, start)`",
                 );
             }
         }
@@ -249,12 +242,12 @@ impl<'a> Checker<'a> {
         };
         self.funcs[func].used = true;
         let Some(source_expr) = call.args.get(1) else {
-            self.report(
-                Diagnostic::error(codes::SOURCE, name.span, "this parser has no source")
-                    .label("expected a source after the parser's name")
-                    .hint(
-                        "write `register_ev_parser(parse, ip(6));`, `udp(4791)`, `icmp_error`, `connect`, …",
-                    ),
+            self.error_hint(
+                codes::SOURCE,
+                name.span,
+                "this parser has no source",
+                "expected a source after the parser's name",
+                "write `register_ev_parser(parse, ip(6));`, `udp(4791)`, `icmp_error`, `connect`, …",
             );
             return;
         };
@@ -294,13 +287,11 @@ impl<'a> Checker<'a> {
         }
         let max_events = u32::try_from(cost.events).unwrap_or(u32::MAX);
         if max_events > MAX_EVENTS {
-            self.report(
-                Diagnostic::error(
-                    codes::PARSER,
-                    name.span,
-                    format!("one packet may give up to {max_events} events"),
-                )
-                .label(format!("expected at most {MAX_EVENTS}")),
+            self.error(
+                codes::PARSER,
+                name.span,
+                format!("one packet may give up to {max_events} events"),
+                format!("expected at most {MAX_EVENTS}"),
             );
         }
         self.module
@@ -311,18 +302,16 @@ impl<'a> Checker<'a> {
     /// Limits the work of functions that run outside chains.
     fn limit_steps_of(&mut self, name: &str, at: Span, steps: u64) {
         if steps > MAX_STEPS {
-            self.report(
-                Diagnostic::error(
-                    codes::TOO_MANY_STEPS,
-                    at,
-                    "the work for one input exceeds the limit",
-                )
-                .label(format!(
+            self.error_hint(
+                codes::TOO_MANY_STEPS,
+                at,
+                "the work for one input exceeds the limit",
+                format!(
                     "`{name}` takes up to {} steps, the limit is {}",
                     in_groups(steps),
                     in_groups(MAX_STEPS)
-                ))
-                .hint("lower the loops' bounds"),
+                ),
+                "lower the loops' bounds",
             );
         }
     }
@@ -469,13 +458,11 @@ impl<'a> Checker<'a> {
             self.limit_steps_of(&name, at, steps);
             let facts = &self.facts[coalesce.func.0 as usize];
             if let Some(effect) = facts.reacts.or(facts.parses) {
-                self.report(
-                    Diagnostic::error(
-                        codes::CHAIN_ONLY,
-                        ast_span(effect),
-                        "a coalescing rule cannot have effects",
-                    )
-                    .label("a coalescing rule only compares two blueprints"),
+                self.error(
+                    codes::CHAIN_ONLY,
+                    ast_span(effect),
+                    "a coalescing rule cannot have effects",
+                    "a coalescing rule only compares two blueprints",
                 );
             }
         }

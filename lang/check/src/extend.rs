@@ -1,7 +1,6 @@
 //! `extend context name { … }`: more members of a declaration in another file.
 
 use hawser_ir::EventKind;
-use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::Extended;
 
 use crate::codes;
@@ -46,14 +45,12 @@ impl Checker<'_> {
                 return None;
             }
         };
-        self.report(
-            Diagnostic::error(
-                codes::EXTENSION,
-                name.span,
-                format!("`extend {word}` cannot extend `{}`", name.name),
-            )
-            .label(wrong)
-            .hint("`extend` is followed by the kind of declaration: context, event, scratchpad, struct"),
+        self.error_hint(
+            codes::EXTENSION,
+            name.span,
+            format!("`extend {word}` cannot extend `{}`", name.name),
+            wrong,
+            "`extend` is followed by the kind of declaration: context, event, scratchpad, struct",
         );
         None
     }

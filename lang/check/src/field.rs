@@ -208,7 +208,7 @@ impl<'a> Body<'_, 'a> {
                 }
                 Ty::Array { elem, len } => {
                     let position = self.position(index);
-                    self.warn_of_item(&position, len, index.span);
+                    self.warn_beyond(&position, u64::from(len), "array", index.span);
                     Value::Place(self.item(&place, &elem, len, position))
                 }
                 Ty::Sorted { elem, cap, key, .. } => {

@@ -6,7 +6,6 @@
 use hawser_ir as ir;
 use hawser_ir::facts::Exit;
 use hawser_ir::{Base, ExternId, Func, FuncId, FuncParam, StmtKind, Ty};
-use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, Ident};
 
 use crate::body::{Body, BodyKind, Returns, Variable, region};
@@ -47,14 +46,12 @@ impl<'a> Checker<'a> {
         let resolved = self.resolve(ty);
         match resolved {
             Type::Void | Type::Instr | Type::InstrList | Type::EventList => {
-                self.report(
-                    Diagnostic::error(
-                        codes::TYPE_NOT_HERE,
-                        ty.span,
-                        "a parameter cannot be of this type",
-                    )
-                    .label("expected a type of values")
-                    .hint("a helper issues instructions by `emit`"),
+                self.error_hint(
+                    codes::TYPE_NOT_HERE,
+                    ty.span,
+                    "a parameter cannot be of this type",
+                    "expected a type of values",
+                    "a helper issues instructions by `emit`",
                 );
                 Type::Error
             }
@@ -77,13 +74,11 @@ impl<'a> Checker<'a> {
             },
             Type::Error | Type::Void | Type::Value(_) | Type::InstrList | Type::EventList => return resolved,
         };
-        self.report(
-            Diagnostic::error(
-                codes::TYPE_NOT_HERE,
-                ty.span,
-                "a function cannot return this type",
-            )
-            .label(reason),
+        self.error(
+            codes::TYPE_NOT_HERE,
+            ty.span,
+            "a function cannot return this type",
+            reason,
         );
         Type::Error
     }
@@ -95,9 +90,11 @@ impl<'a> Checker<'a> {
         for param in params {
             let ty = self.parameter_type(&param.ty);
             if !matches!(&ty, Type::Error) && !matches!(&ty, Type::Value(ty) if ty.is_scalar()) {
-                self.report(
-                    Diagnostic::error(codes::EXTERN, param.ty.span, "an extern can take numbers only")
-                        .label("expected a scalar type"),
+                self.error(
+                    codes::EXTERN,
+                    param.ty.span,
+                    "an extern can take numbers only",
+                    "expected a scalar type",
                 );
                 param_types.push(Type::Error);
                 continue;
@@ -109,41 +106,35 @@ impl<'a> Checker<'a> {
         let result = match result {
             Type::Instr => {
                 if answer.is_none() {
-                    self.report(
-                        Diagnostic::error(
-                            codes::EXTERN,
-                            name.span,
-                            "an effectful extern needs an event as \
+                    self.error(
+                        codes::EXTERN,
+                        name.span,
+                        "an effectful extern needs an event as \
                              its answer",
-                        )
-                        .label("expected `-> event` after its parameters"),
+                        "expected `-> event` after its parameters",
                     );
                 }
                 Type::Instr
             }
             Type::Value(ty) if ty.is_scalar() => {
                 if let Some(answer) = answer {
-                    self.report(
-                        Diagnostic::error(
-                            codes::EXTERN,
-                            answer.span,
-                            "a pure extern cannot be answered by an event",
-                        )
-                        .label("it returns its value at once")
-                        .hint("return `instr_t` if it takes time"),
+                    self.error_hint(
+                        codes::EXTERN,
+                        answer.span,
+                        "a pure extern cannot be answered by an event",
+                        "it returns its value at once",
+                        "return `instr_t` if it takes time",
                     );
                 }
                 Type::Value(ty)
             }
             Type::Error => Type::Error,
             _ => {
-                self.report(
-                    Diagnostic::error(
-                        codes::EXTERN,
-                        ret.span,
-                        "an extern must return a number or be an instruction",
-                    )
-                    .label("expected a scalar type or `instr_t`"),
+                self.error(
+                    codes::EXTERN,
+                    ret.span,
+                    "an extern must return a number or be an instruction",
+                    "expected a scalar type or `instr_t`",
                 );
                 Type::Error
             }
@@ -338,14 +329,12 @@ impl<'a> Checker<'a> {
         self.module.funcs.push(func);
         let func = FuncId(self.module.funcs.len() as u32 - 1);
         if self.module.coalesce.iter().any(|c| c.blueprint == blueprint) {
-            self.report(
-                Diagnostic::error(
-                    codes::DEFINED_TWICE,
-                    at,
-                    format!("`{}` has two coalescing rules", name.name),
-                )
-                .label("a blueprint can have one rule only")
-                .hint("join the conditions with `||`"),
+            self.error_hint(
+                codes::DEFINED_TWICE,
+                at,
+                format!("`{}` has two coalescing rules", name.name),
+                "a blueprint can have one rule only",
+                "join the conditions with `||`",
             );
         }
         self.module.coalesce.push(ir::Coalesce { blueprint, func });
@@ -380,14 +369,12 @@ impl<'a> Checker<'a> {
             let RecordKind::Context(context) = self.records[record].kind else {
                 if let Some(first) = self.records[record].invariants.first() {
                     let at = first.span;
-                    self.report(
-                        Diagnostic::error(
-                            codes::TYPE_NOT_HERE,
-                            at,
-                            "an invariant is allowed in contexts \
+                    self.error(
+                        codes::TYPE_NOT_HERE,
+                        at,
+                        "an invariant is allowed in contexts \
                              only",
-                        )
-                        .label("only contexts have them"),
+                        "only contexts have them",
                     );
                 }
                 continue;

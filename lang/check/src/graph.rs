@@ -3,7 +3,7 @@
 use hawser_ir::facts::Home;
 use hawser_ir::visit;
 use hawser_ir::{ContextId, EventId, FuncId, Instr, Span, StmtKind};
-use hawser_syntax::{Diagnostic, ast};
+use hawser_syntax::ast;
 
 use crate::codes;
 use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, ast_span};
@@ -82,23 +82,23 @@ impl Checker<'_> {
             .map(|f| self.module.funcs[*f].name.as_str());
         let cycle = names.collect::<Vec<_>>().join(" → ");
         let at = self.name_of(func);
-        self.report(
-            Diagnostic::error(codes::RECURSION, at, "functions call each other")
-                .label(cycle)
-                .hint(
-                    "a chain's worst case is known before it runs: use a bounded loop, or `raise` an event",
-                ),
+        self.error_hint(
+            codes::RECURSION,
+            at,
+            "functions call each other",
+            cycle,
+            "a chain's worst case is known before it runs: use a bounded loop, or `raise` an event",
         );
     }
 
     fn report_depth(&mut self, func: usize) {
         let at = self.name_of(func);
-        self.report(
-            Diagnostic::error(codes::RECURSION, at, "calls nest too deeply")
-                .label(format!(
-                    "expected at most {MAX_DEPTH} functions that call one another in turn"
-                ))
-                .hint("let the caller call them one after the other"),
+        self.error_hint(
+            codes::RECURSION,
+            at,
+            "calls nest too deeply",
+            format!("expected at most {MAX_DEPTH} functions that call one another in turn"),
+            "let the caller call them one after the other",
         );
     }
 
@@ -113,14 +113,12 @@ impl Checker<'_> {
             return;
         }
         let at = self.name_of(func);
-        self.report(
-            Diagnostic::error(
-                codes::TOO_LARGE,
-                at,
-                format!("this function and those that it calls have variables of {memory} bytes"),
-            )
-            .label(format!("expected at most {MAX_SIZE} bytes along nested calls"))
-            .hint("keep large values in a context or the scratchpad, and pass them by reference"),
+        self.error_hint(
+            codes::TOO_LARGE,
+            at,
+            format!("this function and those that it calls have variables of {memory} bytes"),
+            format!("expected at most {MAX_SIZE} bytes along nested calls"),
+            "keep large values in a context or the scratchpad, and pass them by reference",
         );
     }
 

@@ -6,7 +6,6 @@
 
 use hawser_ir::abi::Id;
 use hawser_ir::{Base, ContextId, EventId, Func, IdPart, Instr, Place, StmtKind, Ty, When};
-use hawser_syntax::Diagnostic;
 
 use crate::codes;
 use crate::state::{Checker, ast_span};
@@ -34,20 +33,16 @@ impl Checker<'_> {
             });
         }
         for (at, bytes) in too_long {
-            self.report(
-                Diagnostic::error(
-                    codes::ID_TOO_LONG,
-                    ast_span(at),
-                    format!("this id has {bytes} bytes"),
-                )
-                .label(format!(
+            self.error_hint(
+                codes::ID_TOO_LONG,
+                ast_span(at),
+                format!("this id has {bytes} bytes"),
+                format!(
                     "expected at most {} bytes, with those of the context's id",
                     Id::MAX
-                ))
-                .hint(
-                    "a unit of data is found within its context: leave `self` out, or hash a part: \
-                     `keyed_hash(k0, k1, …)`",
                 ),
+                "a unit of data is found within its context: leave `self` out, or hash a part: \
+                     `keyed_hash(k0, k1, …)`",
             );
         }
     }

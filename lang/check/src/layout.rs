@@ -8,7 +8,6 @@ use std::mem::offset_of;
 
 use hawser_ir::abi::{ContextHeader, EventHeader, Icmp, Net, Op};
 use hawser_ir::{Access, Field, OptList, OptListId, Struct, Ty};
-use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, Ident, Span, TypeArg};
 
 use crate::codes;
@@ -36,14 +35,12 @@ impl<'a> Checker<'a> {
             Progress::Waiting if self.depth < MAX_DEPTH => {}
             Progress::Waiting | Progress::Active => {
                 let name = self.records[record].name.clone();
-                self.report(
-                    Diagnostic::error(
-                        codes::RECURSIVE_TYPE,
-                        at,
-                        format!("`{name}` contains itself, or nests too deeply"),
-                    )
-                    .label("expected a type of finite size")
-                    .hint("keep an id or an index instead of the value"),
+                self.error_hint(
+                    codes::RECURSIVE_TYPE,
+                    at,
+                    format!("`{name}` contains itself, or nests too deeply"),
+                    "expected a type of finite size",
+                    "keep an id or an index instead of the value",
                 );
                 return false;
             }
@@ -135,24 +132,20 @@ impl<'a> Checker<'a> {
             | RecordKind::Blueprint => &[],
         };
         if taken.contains(&name.name.as_str()) {
-            self.report(
-                Diagnostic::error(
-                    codes::RESERVED_NAME,
-                    name.span,
-                    format!("`{}` is a built-in field", name.name),
-                )
-                .label("every event has `now`, `rand` and `hash`; every context has `self`")
-                .hint("choose another name"),
+            self.error_hint(
+                codes::RESERVED_NAME,
+                name.span,
+                format!("`{}` is a built-in field", name.name),
+                "every event has `now`, `rand` and `hash`; every context has `self`",
+                "choose another name",
             );
         } else if is_taken {
-            self.report(
-                Diagnostic::error(
-                    codes::DEFINED_TWICE,
-                    name.span,
-                    format!("the field `{}` is declared twice", name.name),
-                )
-                .label("expected a name that is free here")
-                .hint("rename one of them"),
+            self.error_hint(
+                codes::DEFINED_TWICE,
+                name.span,
+                format!("the field `{}` is declared twice", name.name),
+                "expected a name that is free here",
+                "rename one of them",
             );
         }
     }
@@ -177,15 +170,13 @@ impl<'a> Checker<'a> {
                         "checksum16_t" | "crc32_t" | "hdrlen4_t" | "data_t"
                     );
                 if wire_only && !is_wire(kind) {
-                    self.report(
-                        Diagnostic::error(
-                            codes::TYPE_NOT_HERE,
-                            ty.span,
-                            "this type is allowed in wire \
+                    self.error_hint(
+                        codes::TYPE_NOT_HERE,
+                        ty.span,
+                        "this type is allowed in wire \
                              formats only",
-                        )
-                        .label("expected a type of values")
-                        .hint("a `pkt_bp`, an `opt_t`, or a struct nested in one may have it"),
+                        "expected a type of values",
+                        "a `pkt_bp`, an `opt_t`, or a struct nested in one may have it",
                     );
                     return None;
                 }
@@ -197,25 +188,21 @@ impl<'a> Checker<'a> {
 
     fn timer_type(&mut self, kind: RecordKind, name: &Ident, event: Option<&Ident>) -> Option<Ty> {
         if !matches!(kind, RecordKind::Context(_)) {
-            self.report(
-                Diagnostic::error(
-                    codes::TYPE_NOT_HERE,
-                    name.span,
-                    "a timer is allowed in contexts only",
-                )
-                .label("expected a field of a context")
-                .hint("the timer's event carries the context to which the timer belongs"),
+            self.error_hint(
+                codes::TYPE_NOT_HERE,
+                name.span,
+                "a timer is allowed in contexts only",
+                "expected a field of a context",
+                "the timer's event carries the context to which the timer belongs",
             );
             return None;
         }
         if event.is_none() {
-            self.report(
-                Diagnostic::error(
-                    codes::TIMER_EVENT,
-                    name.span,
-                    format!("the timer `{}` raises no event", name.name),
-                )
-                .label(format!("expected `timer_t {} -> some_event;`", name.name)),
+            self.error(
+                codes::TIMER_EVENT,
+                name.span,
+                format!("the timer `{}` raises no event", name.name),
+                format!("expected `timer_t {} -> some_event;`", name.name),
             );
         }
         Some(Ty::Timer)
@@ -240,17 +227,12 @@ impl<'a> Checker<'a> {
                             event: hawser_ir::EventId(index),
                         });
                 }
-                Some(_) => self.report(
-                    Diagnostic::error(
-                        codes::TIMER_EVENT,
-                        event.span,
-                        format!("`{}` is not the event of a timer", event.name),
-                    )
-                    .label("expected an event of kind TIMER_EVENT")
-                    .hint(format!(
-                        "declare it as `event {} : TIMER_EVENT {{ }}`",
-                        event.name
-                    )),
+                Some(_) => self.error_hint(
+                    codes::TIMER_EVENT,
+                    event.span,
+                    format!("`{}` is not the event of a timer", event.name),
+                    "expected an event of kind TIMER_EVENT",
+                    format!("declare it as `event {} : TIMER_EVENT {{ }}`", event.name),
                 ),
                 None => {
                     let is_record = |def| matches!(def, Def::Record(_));
@@ -272,9 +254,11 @@ impl<'a> Checker<'a> {
                 Some(Ty::Struct(id))
             }
             _ => {
-                self.report(
-                    Diagnostic::error(codes::TYPE_NOT_HERE, name.span, "a part must be a struct")
-                        .label("expected a `struct`"),
+                self.error(
+                    codes::TYPE_NOT_HERE,
+                    name.span,
+                    "a part must be a struct",
+                    "expected a `struct`",
                 );
                 None
             }
@@ -292,26 +276,22 @@ impl<'a> Checker<'a> {
         } else {
             return;
         };
-        self.report(
-            Diagnostic::error(
-                codes::WIRE_FIELD,
-                field.span,
-                format!("`{word}` is allowed on fields of packets only"),
-            )
-            .label("allowed in blueprints, options and structs nested in them"),
+        self.error(
+            codes::WIRE_FIELD,
+            field.span,
+            format!("`{word}` is allowed on fields of packets only"),
+            "allowed in blueprints, options and structs nested in them",
         );
     }
 
     /// A blueprint's field whose type is an option list makes a list of its own.
     fn options_type(&mut self, kind: RecordKind, decl: usize, at: Span) -> Option<Ty> {
         if kind != RecordKind::Blueprint {
-            self.report(
-                Diagnostic::error(
-                    codes::TYPE_NOT_HERE,
-                    at,
-                    "an option list is allowed in a `pkt_bp` only",
-                )
-                .label("expected a type of values"),
+            self.error(
+                codes::TYPE_NOT_HERE,
+                at,
+                "an option list is allowed in a `pkt_bp` only",
+                "expected a type of values",
             );
             return None;
         }
@@ -346,14 +326,12 @@ impl<'a> Checker<'a> {
         let fields = self.opt_lists[decl].fields;
         let name = self.opt_lists[decl].name;
         let Some(list) = fields.iter().find(|f| f.ty.name.name == "list") else {
-            self.report(
-                Diagnostic::error(
-                    codes::OPTION_LIST,
-                    name.span,
-                    "this option list has no field for its \
+            self.error(
+                codes::OPTION_LIST,
+                name.span,
+                "this option list has no field for its \
                      options",
-                )
-                .label("expected a field `list<some_union, N> opts;`"),
+                "expected a field `list<some_union, N> opts;`",
             );
             return None;
         };
@@ -373,9 +351,11 @@ impl<'a> Checker<'a> {
     }
 
     fn type_error_list_bound(&mut self, at: Span) {
-        self.report(
-            Diagnostic::error(codes::TYPE_ARGUMENTS, at, "wrong arguments for `list`")
-                .label("expected `list<T, N>`: a list states the maximum number of elements that it holds"),
+        self.error(
+            codes::TYPE_ARGUMENTS,
+            at,
+            "wrong arguments for `list`",
+            "expected `list<T, N>`: a list states the maximum number of elements that it holds",
         );
     }
 
@@ -402,9 +382,11 @@ impl<'a> Checker<'a> {
         let complete = records.len() == self.unions[union].members.len();
         if records.is_empty() && complete {
             let name = self.unions[union].name;
-            self.report(
-                Diagnostic::error(codes::OPTION_LIST, name.span, "this option union has no members")
-                    .label("expected at least one `opt_t`"),
+            self.error(
+                codes::OPTION_LIST,
+                name.span,
+                "this option union has no members",
+                "expected at least one `opt_t`",
             );
         }
         if !complete || records.is_empty() {
@@ -419,9 +401,11 @@ impl<'a> Checker<'a> {
         if let Some((min, max)) = &field.access.modifiable {
             access.observable = true;
             if !ty.is_scalar() {
-                self.report(
-                    Diagnostic::error(codes::ACCESS, field.span, "a modifiable field must be a number")
-                        .label("expected a scalar type"),
+                self.error(
+                    codes::ACCESS,
+                    field.span,
+                    "a modifiable field must be a number",
+                    "expected a scalar type",
                 );
                 return access;
             }
@@ -433,9 +417,11 @@ impl<'a> Checker<'a> {
                 } else {
                     low > high
                 } {
-                    self.report(
-                        Diagnostic::error(codes::ACCESS, min.span, "this range is empty")
-                            .label("expected `modifiable(min, max)` with min not above max"),
+                    self.error(
+                        codes::ACCESS,
+                        min.span,
+                        "this range is empty",
+                        "expected `modifiable(min, max)` with min not above max",
                     );
                 }
                 access.modifiable = Some((low, high));

@@ -56,7 +56,6 @@ mod options;
 mod outcomes;
 mod packet;
 mod pkt_gen;
-mod rows;
 mod rules;
 mod signal;
 mod state;

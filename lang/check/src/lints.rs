@@ -125,14 +125,7 @@ impl<'a> Body<'_, 'a> {
         };
         let holds = |x: i128| {
             let (a, b) = if is_left { (literal, x) } else { (x, literal) };
-            match op {
-                CmpOp::Eq => a == b,
-                CmpOp::Ne => a != b,
-                CmpOp::Lt => a < b,
-                CmpOp::Le => a <= b,
-                CmpOp::Gt => a > b,
-                CmpOp::Ge => a >= b,
-            }
+            op.holds(a, b)
         };
         let inside = (low..=high).contains(&literal);
         let is_decided = match op {

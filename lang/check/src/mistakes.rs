@@ -166,17 +166,8 @@ impl<'a> Body<'_, 'a> {
         self.warn_beyond(position, u64::from(cap), "list", at);
     }
 
-    /// Warns of a position that an array does not have.
-    pub(crate) fn warn_of_item(&mut self, position: &ir::Expr, len: u32, at: Span) {
-        self.warn_beyond(position, u64::from(len), "array", at);
-    }
-
-    /// Warns of a position that a table of constants does not have.
-    pub(crate) fn warn_of_row(&mut self, position: &ir::Expr, rows: usize, at: Span) {
-        self.warn_beyond(position, rows as u64, "table", at);
-    }
-
-    fn warn_beyond(&mut self, position: &ir::Expr, room: u64, what: &str, at: Span) {
+    /// Warns of a constant position beyond the `room` of a list or a table.
+    pub(crate) fn warn_beyond(&mut self, position: &ir::Expr, room: u64, what: &str, at: Span) {
         if let ir::ExprKind::Const(value) = position.kind
             && value >= room
         {

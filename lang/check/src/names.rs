@@ -287,26 +287,22 @@ impl<'a> Checker<'a> {
             "sys_event" => EventKind::Sys,
             "event" => EventKind::Internal,
             _ => {
-                self.report(
-                    Diagnostic::error(
-                        codes::EVENT_KIND,
-                        kind.span,
-                        format!("`{}` is not a kind of event", kind.name),
-                    )
-                    .label("expected APP_EVENT, NET_EVENT, TIMER_EVENT, SYS_EVENT or EVENT"),
+                self.error(
+                    codes::EVENT_KIND,
+                    kind.span,
+                    format!("`{}` is not a kind of event", kind.name),
+                    "expected APP_EVENT, NET_EVENT, TIMER_EVENT, SYS_EVENT or EVENT",
                 );
                 EventKind::Internal
             }
         };
         if let (EventKind::Timer, Some(first)) = (parsed, fields.first()) {
-            self.report(
-                Diagnostic::error(
-                    codes::EVENT_KIND,
-                    first.span,
-                    "a timer's event cannot have a field",
-                )
-                .label("no statement could set it")
-                .hint("store the value in the context, which the event carries"),
+            self.error_hint(
+                codes::EVENT_KIND,
+                first.span,
+                "a timer's event cannot have a field",
+                "no statement could set it",
+                "store the value in the context, which the event carries",
             );
         }
         let index = self.module.events.len() as u32;
@@ -375,14 +371,12 @@ impl<'a> Checker<'a> {
             return;
         }
         if is_reserved(&name.name) {
-            self.report(
-                Diagnostic::error(
-                    codes::RESERVED_NAME,
-                    name.span,
-                    format!("`{}` is a reserved word of the language", name.name),
-                )
-                .label("expected a name of your own")
-                .hint("choose another name"),
+            self.error_hint(
+                codes::RESERVED_NAME,
+                name.span,
+                format!("`{}` is a reserved word of the language", name.name),
+                "expected a name of your own",
+                "choose another name",
             );
         }
         let is_attached = self.is_attached(name.span);

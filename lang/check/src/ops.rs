@@ -218,7 +218,7 @@ impl<'a> Body<'_, 'a> {
     ) -> Value {
         self.ck.warn_of_same_sides(left_at, right_at);
         if let (Value::Literal { value: a, .. }, Value::Literal { value: b, .. }) = (&left, &right) {
-            return Value::Scalar(fold::constant(u64::from(literal_compare(op, *a, *b)), Ty::Bool));
+            return Value::Scalar(fold::constant(u64::from(op.holds(*a, *b)), Ty::Bool));
         }
         match (&left, &right) {
             (Value::Place(a), Value::Place(b)) if !a.ty.is_scalar() && !b.ty.is_scalar() => {
@@ -341,12 +341,7 @@ impl<'a> Body<'_, 'a> {
             Value::Place(place) if place.ty == Ty::Varint => Some(Ty::uint(64)),
             Value::Place(place) => Some(place.ty.clone()),
             Value::None => Some(Ty::Addr),
-            Value::Error
-            | Value::Literal { .. }
-            | Value::Infinite
-            | Value::Choice(_)
-            | Value::Table(_)
-            | Value::Entry(..) => None,
+            _ => None,
         };
         match (of(a), of(b)) {
             (Some(a), Some(b)) => {
@@ -383,13 +378,7 @@ pub(crate) fn is_negative(value: &Value) -> bool {
     match value {
         Value::Literal { value, mask } => *value < 0 && !mask,
         Value::Choice(choice) => is_negative(&choice.then) || is_negative(&choice.otherwise),
-        Value::Error
-        | Value::Infinite
-        | Value::None
-        | Value::Scalar(_)
-        | Value::Place(_)
-        | Value::Table(_)
-        | Value::Entry(..) => false,
+        _ => false,
     }
 }
 
@@ -398,13 +387,7 @@ fn enum_of(value: &Value) -> Option<Ty> {
     let ty = match value {
         Value::Scalar(expr) => &expr.ty,
         Value::Place(place) => &place.ty,
-        Value::Error
-        | Value::Literal { .. }
-        | Value::Infinite
-        | Value::None
-        | Value::Choice(_)
-        | Value::Table(_)
-        | Value::Entry(..) => return None,
+        _ => return None,
     };
     matches!(ty, Ty::Enum { .. }).then(|| ty.clone())
 }
@@ -436,14 +419,7 @@ pub(crate) fn widened(ty: Ty, literal: &Value) -> Ty {
     let value = match literal {
         Value::Literal { value, mask: false } => value,
         Value::Choice(choice) => return widened(widened(ty, &choice.then), &choice.otherwise),
-        Value::Error
-        | Value::Literal { mask: true, .. }
-        | Value::Infinite
-        | Value::None
-        | Value::Scalar(_)
-        | Value::Place(_)
-        | Value::Table(_)
-        | Value::Entry(..) => return ty,
+        _ => return ty,
     };
     let Ty::Int { bits, signed } = &ty else { return ty };
     let fits = |bits: u8| match signed {
@@ -531,17 +507,6 @@ fn literal_arithmetic(op: Op, a: i128, b: i128) -> Option<i128> {
     (-(1i128 << 64)..1i128 << 64).contains(&value).then_some(value)
 }
 
-fn literal_compare(op: CmpOp, a: i128, b: i128) -> bool {
-    match op {
-        CmpOp::Eq => a == b,
-        CmpOp::Ne => a != b,
-        CmpOp::Lt => a < b,
-        CmpOp::Le => a <= b,
-        CmpOp::Gt => a > b,
-        CmpOp::Ge => a >= b,
-    }
-}
-
 fn comparison(op: Op) -> Option<CmpOp> {
     match op {
         Op::Eq => Some(CmpOp::Eq),
@@ -550,18 +515,7 @@ fn comparison(op: Op) -> Option<CmpOp> {
         Op::Le => Some(CmpOp::Le),
         Op::Gt => Some(CmpOp::Gt),
         Op::Ge => Some(CmpOp::Ge),
-        Op::Mul
-        | Op::Div
-        | Op::Rem
-        | Op::Add
-        | Op::Sub
-        | Op::Shl
-        | Op::Shr
-        | Op::BitAnd
-        | Op::BitXor
-        | Op::BitOr
-        | Op::And
-        | Op::Or => None,
+        _ => None,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Option and frame lists: how members are distinguished, and how unknown ones are skipped.
 
 use hawser_ir::{Fill, OptKind, OptListId, Ty, WireConstant, WireField};
-use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{Field, Span};
 
 use crate::codes;
@@ -28,16 +27,12 @@ impl<'a> Checker<'a> {
             if !selected {
                 let name = ident.name.clone();
                 let ident_at = self.records[*member].span;
-                self.report(
-                    Diagnostic::error(
-                        codes::OPTION_MEMBER,
-                        ident_at,
-                        format!("no constant distinguishes `{name}` from other members"),
-                    )
-                    .label(format!(
-                        "expected its first field to be a constant of {select_bits} bits"
-                    ))
-                    .hint(format!("begin it with `uint{select_bits} kind = …;`")),
+                self.error_hint(
+                    codes::OPTION_MEMBER,
+                    ident_at,
+                    format!("no constant distinguishes `{name}` from other members"),
+                    format!("expected its first field to be a constant of {select_bits} bits"),
+                    format!("begin it with `uint{select_bits} kind = …;`"),
                 );
                 return None;
             }
@@ -47,12 +42,12 @@ impl<'a> Checker<'a> {
             {
                 let earlier_name = self.unions[union].members[earlier].name.clone();
                 let (name, span) = (ident.name.clone(), ident.span);
-                self.report(
-                    Diagnostic::error(codes::OPTION_MEMBER, span, format!("`{name}` is never chosen"))
-                        .label(format!(
-                            "`{earlier_name}` comes first, and no constant of it differs"
-                        ))
-                        .hint("declare the member with more constants first"),
+                self.error_hint(
+                    codes::OPTION_MEMBER,
+                    span,
+                    format!("`{name}` is never chosen"),
+                    format!("`{earlier_name}` comes first, and no constant of it differs"),
+                    "declare the member with more constants first",
                 );
             }
             self.check_own_length(*member, blueprint);
@@ -89,13 +84,11 @@ impl<'a> Checker<'a> {
         match self.constant_expr(init, &Ty::uint(32)) {
             Some(bits @ 1..=64) => bits as u8,
             Some(bits) => {
-                self.report(
-                    Diagnostic::error(
-                        codes::OPTION_LIST,
-                        init.span,
-                        format!("{bits} bits cannot select a member"),
-                    )
-                    .label("expected 1 to 64"),
+                self.error(
+                    codes::OPTION_LIST,
+                    init.span,
+                    format!("{bits} bits cannot select a member"),
+                    "expected 1 to 64",
                 );
                 8
             }
@@ -115,9 +108,11 @@ impl<'a> Checker<'a> {
             Some(pad) => match self.constant_expr(pad, &Ty::uint(32)) {
                 Some(pad @ 0..=64) => pad as u32,
                 Some(_) => {
-                    self.report(
-                        Diagnostic::error(codes::OPTION_LIST, pad.span, "this padding is out of range")
-                            .label("expected 0 to 64 bytes"),
+                    self.error(
+                        codes::OPTION_LIST,
+                        pad.span,
+                        "this padding is out of range",
+                        "expected 0 to 64 bytes",
                     );
                     0
                 }
@@ -131,14 +126,12 @@ impl<'a> Checker<'a> {
         });
         if counts_words && (pad == 0 || pad % 4 != 0) {
             let name = self.opt_lists[decl].name.name.clone();
-            self.report(
-                Diagnostic::error(
-                    codes::OPTION_LIST,
-                    at,
-                    "these options may end inside a 4-byte word",
-                )
-                .label("the header's length is counted in 4-byte words")
-                .hint(format!("add `pad 4;` to `{name}`")),
+            self.error_hint(
+                codes::OPTION_LIST,
+                at,
+                "these options may end inside a 4-byte word",
+                "the header's length is counted in 4-byte words",
+                format!("add `pad 4;` to `{name}`"),
             );
         }
         pad
@@ -157,14 +150,12 @@ impl<'a> Checker<'a> {
         let (fixed, max) = (wire.fixed_len, wire.max_len);
         if let Some(stated) = stated.filter(|stated| fixed == max && *stated != actual) {
             let (name, at) = (self.records[member].name.clone(), self.records[member].span);
-            self.report(
-                Diagnostic::error(
-                    codes::OPTION_MEMBER,
-                    at,
-                    format!("`{name}` states a length of {stated} bytes"),
-                )
-                .label(format!("its fields take {actual} bytes"))
-                .hint(format!("write `len = {actual}`, or correct the fields")),
+            self.error_hint(
+                codes::OPTION_MEMBER,
+                at,
+                format!("`{name}` states a length of {stated} bytes"),
+                format!("its fields take {actual} bytes"),
+                format!("write `len = {actual}`, or correct the fields"),
             );
         }
     }

@@ -25,20 +25,20 @@ impl<'a> Checker<'a> {
             let (name, policy, args, queues) = (decl.name, decl.policy, decl.args, decl.queues);
             let levels = self.priority_levels(policy, args);
             if queues.len() > levels.min(MAX_QUEUES) {
-                self.report(
-                    Diagnostic::error(codes::SCHED, name.span, format!("{} queues", queues.len()))
-                        .label(format!("expected at most {}", levels.min(MAX_QUEUES))),
+                self.error(
+                    codes::SCHED,
+                    name.span,
+                    format!("{} queues", queues.len()),
+                    format!("expected at most {}", levels.min(MAX_QUEUES)),
                 );
             }
             for (prio, (queue, policy, args)) in queues.iter().enumerate() {
                 if queues[..prio].iter().any(|(other, ..)| other.name == queue.name) {
-                    self.report(
-                        Diagnostic::error(
-                            codes::DEFINED_TWICE,
-                            queue.span,
-                            format!("the queue `{}` is declared twice", queue.name),
-                        )
-                        .label("expected a name that is free here"),
+                    self.error(
+                        codes::DEFINED_TWICE,
+                        queue.span,
+                        format!("the queue `{}` is declared twice", queue.name),
+                        "expected a name that is free here",
                     );
                 }
                 let policy = self.queue_policy(policy, args);
@@ -55,13 +55,11 @@ impl<'a> Checker<'a> {
                 None => MAX_QUEUES,
             },
             _ => {
-                self.report(
-                    Diagnostic::error(
-                        codes::SCHED,
-                        policy.span,
-                        format!("unknown schedule `{}`", policy.name),
-                    )
-                    .label("expected `PRIO(n)`"),
+                self.error(
+                    codes::SCHED,
+                    policy.span,
+                    format!("unknown schedule `{}`", policy.name),
+                    "expected `PRIO(n)`",
                 );
                 MAX_QUEUES
             }
@@ -77,13 +75,11 @@ impl<'a> Checker<'a> {
             "RATE" if args.is_empty() => QueuePolicy::Rate,
             "RATE" if per_flow => QueuePolicy::RatePerFlow,
             _ => {
-                self.report(
-                    Diagnostic::error(
-                        codes::SCHED,
-                        policy.span,
-                        format!("unknown queue policy `{}`", policy.name),
-                    )
-                    .label("expected FIFO, RANK, RATE or RATE(PER_FLOW)"),
+                self.error(
+                    codes::SCHED,
+                    policy.span,
+                    format!("unknown queue policy `{}`", policy.name),
+                    "expected FIFO, RANK, RATE or RATE(PER_FLOW)",
                 );
                 QueuePolicy::Fifo
             }
@@ -124,21 +120,16 @@ impl<'a> Checker<'a> {
         };
         let (offset, ty) = (target.offset, target.ty.clone());
         if !ty.is_scalar() {
-            self.report(
-                Diagnostic::error(
-                    codes::RULE,
-                    field.span,
-                    format!("`{}` is not a number", field.name),
-                )
-                .label("expected a scalar field"),
+            self.error(
+                codes::RULE,
+                field.span,
+                format!("`{}` is not a number", field.name),
+                "expected a scalar field",
             );
             return None;
         }
         if !(1..=4).contains(&values.len()) || params.len() > hawser_ir::abi::MAX_RULE_ARGS {
-            self.report(
-                Diagnostic::error(codes::RULE, name.span, "unknown form of a rule")
-                    .label("expected `[BP::field, first, mid, last, only]`, the last three optional, and at most 4 parameters"),
-            );
+            self.error(codes::RULE, name.span, "unknown form of a rule", "expected `[BP::field, first, mid, last, only]`, the last three optional, and at most 4 parameters");
             return None;
         }
         self.rule_decls[index].target = Some((blueprint, ty.clone()));
@@ -166,13 +157,11 @@ impl<'a> Checker<'a> {
     pub(crate) fn check_net_headers(&mut self) {
         for (name, fields) in std::mem::take(&mut self.net_headers) {
             if name.name != "IPheader" {
-                self.report(
-                    Diagnostic::error(
-                        codes::NET_HEADER,
-                        name.span,
-                        format!("unknown network header `{}`", name.name),
-                    )
-                    .label("expected `IPheader`"),
+                self.error(
+                    codes::NET_HEADER,
+                    name.span,
+                    format!("unknown network header `{}`", name.name),
+                    "expected `IPheader`",
                 );
                 continue;
             }
@@ -188,13 +177,11 @@ impl<'a> Checker<'a> {
                     (Some(known), Type::Value(found)) if known == found => {}
                     (Some(known), _) => {
                         let expected = self.show(&known);
-                        self.report(
-                            Diagnostic::error(
-                                codes::NET_HEADER,
-                                field.ty.span,
-                                format!("`{}` is of another type", field.name.name),
-                            )
-                            .label(format!("expected {expected}")),
+                        self.error(
+                            codes::NET_HEADER,
+                            field.ty.span,
+                            format!("`{}` is of another type", field.name.name),
+                            format!("expected {expected}"),
                         );
                     }
                     (None, _) => {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use hawser_ir as ir;
 use hawser_ir::{BlueprintId, FuncId, StructId, Ty};
 use hawser_syntax::ast::{self, Ident, Span};
-use hawser_syntax::{Diagnostic, MAX_DIAGNOSTICS, Severity, SourceMap};
+use hawser_syntax::{Diagnostic, Hint, MAX_DIAGNOSTICS, Severity, SourceMap};
 
 use crate::names::Def;
 use crate::types::Type;
@@ -373,6 +373,29 @@ impl<'a> Checker<'a> {
 
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+
+    /// Reports an error.
+    pub(crate) fn error(
+        &mut self,
+        code: &'static str,
+        at: Span,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) {
+        self.report(Diagnostic::error(code, at, message).label(label));
+    }
+
+    /// Reports an error with a hint.
+    pub(crate) fn error_hint(
+        &mut self,
+        code: &'static str,
+        at: Span,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        hint: impl Into<Hint>,
+    ) {
+        self.report(Diagnostic::error(code, at, message).label(label).hint(hint));
     }
 
     /// Returns the record behind a structure, unless it is built in.

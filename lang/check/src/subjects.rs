@@ -10,7 +10,6 @@ use hawser_ir::visit;
 use hawser_ir::{
     Base, Chain, EventKind, FuncId, Granularity, Instr, Module, Node, Processor, Span, Stmt, StmtKind, When,
 };
-use hawser_syntax::Diagnostic;
 
 use crate::bounds::{runs, scenarios};
 use crate::codes;
@@ -60,13 +59,13 @@ impl Checker<'_> {
         for (file, start, end) in without.difference(&carried_out) {
             let at = Span { file: *file, start: *start, end: *end };
             let message = "this instruction needs a keyed context";
-            self.report(
-                Diagnostic::error(codes::NO_CONTEXT, ast_span(at), message)
-                    .label("its chain has neither found nor created a keyed context here")
-                    .hint(
-                        "create the context first, or raise an event for the context: `emit raise(ev{…}, \
+            self.error_hint(
+                codes::NO_CONTEXT,
+                ast_span(at),
+                message,
+                "its chain has neither found nor created a keyed context here",
+                "create the context first, or raise an event for the context: `emit raise(ev{…}, \
                          id);`",
-                    ),
             );
         }
     }

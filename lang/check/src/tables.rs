@@ -116,7 +116,7 @@ impl<'a> Body<'_, 'a> {
             self.poisoned = true;
             return Value::Error;
         };
-        self.warn_of_row(&index, values.len(), place);
+        self.warn_beyond(&index, values.len() as u64, "table", place);
         if let Some(at) = fold::value_of(&index) {
             let value = usize::try_from(at).ok().and_then(|at| values.get(at));
             return Value::Scalar(fold::constant(value.copied().unwrap_or(0), ty));

@@ -47,14 +47,12 @@ impl<'a> Checker<'a> {
             "sorted_list" => self.sorted_type(ty),
             "sliding_wnd" => self.window_type(ty),
             "timer_t" => {
-                self.report(
-                    Diagnostic::error(
-                        codes::TYPE_NOT_HERE,
-                        ty.span,
-                        "a timer is allowed in contexts only",
-                    )
-                    .label("this type is not allowed here")
-                    .hint("declare it in the context: `timer_t name -> event;`"),
+                self.error_hint(
+                    codes::TYPE_NOT_HERE,
+                    ty.span,
+                    "a timer is allowed in contexts only",
+                    "this type is not allowed here",
+                    "declare it in the context: `timer_t name -> event;`",
                 );
                 Type::Error
             }
@@ -76,13 +74,11 @@ impl<'a> Checker<'a> {
             }
             Some(Def::Enum(index)) => self.enum_type(index).map_or(Type::Error, Type::Value),
             Some(other) => {
-                self.report(
-                    Diagnostic::error(
-                        codes::UNKNOWN_TYPE,
-                        name.span,
-                        format!("`{}` is {}", name.name, other.what()),
-                    )
-                    .label("expected a type"),
+                self.error(
+                    codes::UNKNOWN_TYPE,
+                    name.span,
+                    format!("`{}` is {}", name.name, other.what()),
+                    "expected a type",
                 );
                 Type::Error
             }
@@ -110,13 +106,11 @@ impl<'a> Checker<'a> {
     }
 
     fn type_arguments(&mut self, ty: &ast::Type, expected: &str) -> Type {
-        self.report(
-            Diagnostic::error(
-                codes::TYPE_ARGUMENTS,
-                ty.span,
-                format!("wrong arguments for `{}`", ty.name.name),
-            )
-            .label(expected.to_owned()),
+        self.error(
+            codes::TYPE_ARGUMENTS,
+            ty.span,
+            format!("wrong arguments for `{}`", ty.name.name),
+            expected.to_owned(),
         );
         Type::Error
     }
@@ -179,14 +173,12 @@ impl<'a> Checker<'a> {
         };
         if record.is_some_and(|record| self.has_defaults(record, 0) || self.has_computed_defaults(record, 0))
         {
-            self.report(
-                Diagnostic::error(
-                    codes::TYPE_NOT_HERE,
-                    written.span,
-                    "an array of structures with initial values",
-                )
-                .label("the elements of an array are zero at first")
-                .hint("remove the initial values, or keep the structures in a `list<T, N>`"),
+            self.error_hint(
+                codes::TYPE_NOT_HERE,
+                written.span,
+                "an array of structures with initial values",
+                "the elements of an array are zero at first",
+                "remove the initial values, or keep the structures in a `list<T, N>`",
             );
             return Type::Error;
         }
@@ -280,7 +272,7 @@ impl<'a> Checker<'a> {
                 "allowed in signatures and local variables only"
             }
         };
-        self.report(Diagnostic::error(codes::TYPE_NOT_HERE, at, "this type cannot be stored").label(reason));
+        self.error(codes::TYPE_NOT_HERE, at, "this type cannot be stored", reason);
         None
     }
 
@@ -343,10 +335,11 @@ impl<'a> Checker<'a> {
     }
 
     pub(crate) fn too_large(&mut self, at: Span) -> Type {
-        self.report(
-            Diagnostic::error(codes::TOO_LARGE, at, "the size is out of range").label(format!(
-                "expected at least one element and at most {MAX_SIZE} bytes in all"
-            )),
+        self.error(
+            codes::TOO_LARGE,
+            at,
+            "the size is out of range",
+            format!("expected at least one element and at most {MAX_SIZE} bytes in all"),
         );
         Type::Error
     }

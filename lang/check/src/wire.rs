@@ -5,7 +5,6 @@
 
 use hawser_ir as ir;
 use hawser_ir::{Base, Blueprint, BlueprintId, Fill, Ty, WireField};
-use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, ExprKind, Ident, Span};
 
 use crate::body::{Body, BodyKind, region};
@@ -104,9 +103,11 @@ impl<'a> Checker<'a> {
         if let Some(at) = format.trailer.iter().position(is_crc)
             && at + 1 < format.trailer.len()
         {
-            self.report(
-                Diagnostic::error(codes::FILL, name_at, "a trailer has fields after its `crc32_t`")
-                    .label("expected the `crc32_t` last: it covers all preceding bytes"),
+            self.error(
+                codes::FILL,
+                name_at,
+                "a trailer has fields after its `crc32_t`",
+                "expected the `crc32_t` last: it covers all preceding bytes",
             );
             format.failed = true;
         }
@@ -125,18 +126,14 @@ impl<'a> Checker<'a> {
             format.header.push(options);
         }
         if format.has_header_words && (format.fixed_len % 4 != 0 || format.fixed_len > MAX_HEADER_WORDS_LEN) {
-            self.report(
-                Diagnostic::error(
-                    codes::HEADER_LENGTH,
-                    name_at,
-                    format!(
-                        "a header of {} bytes cannot state its length in 4-byte words",
-                        format.fixed_len
-                    ),
-                )
-                .label(format!(
-                    "expected a multiple of 4, at most {MAX_HEADER_WORDS_LEN}"
-                )),
+            self.error(
+                codes::HEADER_LENGTH,
+                name_at,
+                format!(
+                    "a header of {} bytes cannot state its length in 4-byte words",
+                    format.fixed_len
+                ),
+                format!("expected a multiple of 4, at most {MAX_HEADER_WORDS_LEN}"),
             );
             return None;
         }
@@ -184,9 +181,11 @@ impl<'a> Checker<'a> {
                 self.whole_bytes(format, field.span);
                 self.no_fill(field);
                 if format.data_at.is_some() {
-                    self.report(
-                        Diagnostic::error(codes::WIRE_TWICE, field.span, "this packet has a second `data_t`")
-                            .label("a packet carries one payload"),
+                    self.error(
+                        codes::WIRE_TWICE,
+                        field.span,
+                        "this packet has a second `data_t`",
+                        "a packet carries one payload",
                     );
                 }
                 format.data_at.get_or_insert(offset);
@@ -196,14 +195,12 @@ impl<'a> Checker<'a> {
             Ty::Options { list, cap } => {
                 self.whole_bytes(format, field.span);
                 if format.options.is_some() {
-                    self.report(
-                        Diagnostic::error(
-                            codes::WIRE_TWICE,
-                            field.span,
-                            "this header has a second option \
+                    self.error(
+                        codes::WIRE_TWICE,
+                        field.span,
+                        "this header has a second option \
                              list",
-                        )
-                        .label("a header ends with one option list"),
+                        "a header ends with one option list",
                     );
                 }
                 match self.fill_option_list(*list, record, field.span) {
@@ -223,13 +220,11 @@ impl<'a> Checker<'a> {
             | Ty::Sorted { .. }
             | Ty::Window { .. } => {
                 let found = self.show(ty);
-                self.report(
-                    Diagnostic::error(
-                        codes::WIRE_FIELD,
-                        field.ty.span,
-                        format!("{found} cannot be sent in a packet"),
-                    )
-                    .label("expected `uintN`, `seq<W>`, `bytes<N>`, a struct, …"),
+                self.error(
+                    codes::WIRE_FIELD,
+                    field.ty.span,
+                    format!("{found} cannot be sent in a packet"),
+                    "expected `uintN`, `seq<W>`, `bytes<N>`, a struct, …",
                 );
                 format.failed = true;
             }
@@ -239,49 +234,41 @@ impl<'a> Checker<'a> {
     /// Checks that `when`, `count` and `over` stand only at fields of the kind to which each applies.
     fn check_modifiers(&mut self, format: &mut Format, field: &ast::Field, ty: &Ty) {
         if field.when.is_some() && !matches!(ty, Ty::Struct(_)) {
-            self.report(
-                Diagnostic::error(
-                    codes::WIRE_FIELD,
-                    field.span,
-                    "`when` is not allowed on a single field",
-                )
-                .label("a header is present or absent as a whole")
-                .hint("put the field into a `pkt_bp` of its own, and nest it here"),
+            self.error_hint(
+                codes::WIRE_FIELD,
+                field.span,
+                "`when` is not allowed on a single field",
+                "a header is present or absent as a whole",
+                "put the field into a `pkt_bp` of its own, and nest it here",
             );
             format.failed = true;
         }
         if field.count.is_some() && !matches!(ty, Ty::List { .. } | Ty::Bytes { .. }) {
-            self.report(
-                Diagnostic::error(
-                    codes::WIRE_FIELD,
-                    field.span,
-                    "`count` is allowed on lists and bytes only",
-                )
-                .label("expected a `list<T, N>` or `bytes<N>`"),
+            self.error(
+                codes::WIRE_FIELD,
+                field.span,
+                "`count` is allowed on lists and bytes only",
+                "expected a `list<T, N>` or `bytes<N>`",
             );
             format.failed = true;
         }
         if field.over.is_some() && !matches!(field.ty.name.name.as_str(), "checksum16_t" | "crc32_t") {
-            self.report(
-                Diagnostic::error(
-                    codes::WIRE_FIELD,
-                    field.span,
-                    "`over` is allowed on checksums only",
-                )
-                .label("expected `checksum16_t` or `crc32_t`"),
+            self.error(
+                codes::WIRE_FIELD,
+                field.span,
+                "`over` is allowed on checksums only",
+                "expected `checksum16_t` or `crc32_t`",
             );
         }
     }
 
     fn no_fill(&mut self, field: &ast::Field) {
         if let Some(init) = &field.init {
-            self.report(
-                Diagnostic::error(
-                    codes::FILL,
-                    init.span,
-                    "a fill is allowed on numbers of fixed width only",
-                )
-                .label("expected `uintN`, `bool` or `seq<W>`"),
+            self.error(
+                codes::FILL,
+                init.span,
+                "a fill is allowed on numbers of fixed width only",
+                "expected `uintN`, `bool` or `seq<W>`",
             );
         }
     }
@@ -302,14 +289,12 @@ impl<'a> Checker<'a> {
         let (bits, fill) = match field.ty.name.name.as_str() {
             "hdrlen4_t" => {
                 if format.has_header_words {
-                    self.report(
-                        Diagnostic::error(
-                            codes::WIRE_TWICE,
-                            field.span,
-                            "this header has a second header \
+                    self.error(
+                        codes::WIRE_TWICE,
+                        field.span,
+                        "this header has a second header \
                              length",
-                        )
-                        .label("a header has one header length"),
+                        "a header has one header length",
                     );
                 }
                 format.has_header_words = true;
@@ -318,14 +303,12 @@ impl<'a> Checker<'a> {
             "checksum16_t" => {
                 let (pseudo, mask) = self.covered(field, "pseudo", true);
                 if !mask.is_empty() {
-                    self.report(
-                        Diagnostic::error(
-                            codes::FILL,
-                            mask[0].span,
-                            "an Internet checksum cannot have a \
+                    self.error(
+                        codes::FILL,
+                        mask[0].span,
+                        "an Internet checksum cannot have a \
                              mask",
-                        )
-                        .label("only `crc32_t` masks fields"),
+                        "only `crc32_t` masks fields",
                     );
                 }
                 (16, Some(Fill::Checksum16 { pseudo }))
@@ -385,21 +368,21 @@ impl<'a> Checker<'a> {
             match term.name.name.as_str() {
                 "this" => this = true,
                 name if name == beside => covers_more = true,
-                _ => self.report(
-                    Diagnostic::error(
-                        codes::FILL,
-                        term.name.span,
-                        format!("`{}` is not covered", term.name.name),
-                    )
-                    .label(format!("expected `{beside}` or `this`")),
+                _ => self.error(
+                    codes::FILL,
+                    term.name.span,
+                    format!("`{}` is not covered", term.name.name),
+                    format!("expected `{beside}` or `this`"),
                 ),
             }
             mask.extend(term.mask.iter().cloned());
         }
         if !this {
-            self.report(
-                Diagnostic::error(codes::FILL, field.span, "this checksum does not cover its packet")
-                    .label(format!("expected `over (this)` or `over ({beside}, this)`")),
+            self.error(
+                codes::FILL,
+                field.span,
+                "this checksum does not cover its packet",
+                format!("expected `over (this)` or `over ({beside}, this)`"),
             );
         }
         (covers_more, mask)
@@ -446,14 +429,12 @@ impl<'a> Checker<'a> {
         let inner = &self.module.blueprints[blueprint.0 as usize];
         let (fixed, max, carries) = (inner.fixed_len, inner.max_len, inner.data_at.is_some());
         if carries {
-            self.report(
-                Diagnostic::error(
-                    codes::WIRE_FIELD,
-                    field.span,
-                    "a nested header cannot have a payload of its own",
-                )
-                .label("only options and frames may contain a `data_t`")
-                .hint("move the `data_t` to the outer blueprint"),
+            self.error_hint(
+                codes::WIRE_FIELD,
+                field.span,
+                "a nested header cannot have a payload of its own",
+                "only options and frames may contain a `data_t`",
+                "move the `data_t` to the outer blueprint",
             );
         }
         let when = field.when.as_ref().map(|when| {
@@ -477,14 +458,12 @@ impl<'a> Checker<'a> {
         self.no_fill(field);
         let Ty::Struct(id) = elem else {
             let found = self.show(elem);
-            self.report(
-                Diagnostic::error(
-                    codes::WIRE_FIELD,
-                    field.ty.span,
-                    format!("a list of {found} cannot be sent in a packet"),
-                )
-                .label("expected a list of structures")
-                .hint("put the number into a `struct` with one field"),
+            self.error_hint(
+                codes::WIRE_FIELD,
+                field.ty.span,
+                format!("a list of {found} cannot be sent in a packet"),
+                "expected a list of structures",
+                "put the number into a `struct` with one field",
             );
             format.failed = true;
             return;
@@ -521,14 +500,12 @@ impl<'a> Checker<'a> {
         let in_header =
             |field: &WireField| matches!(field, WireField::Bits { offset, .. } if *offset == count_at);
         if format.data_at.is_some() && !format.header.iter().any(in_header) {
-            self.report(
-                Diagnostic::error(
-                    codes::WIRE_FIELD,
-                    field.span,
-                    "a field after the payload counts bytes there",
-                )
-                .label("expected a count of fixed width before the `data_t`")
-                .hint("the parser finds the end of the payload from the packet's end"),
+            self.error_hint(
+                codes::WIRE_FIELD,
+                field.span,
+                "a field after the payload counts bytes there",
+                "expected a count of fixed width before the `data_t`",
+                "the parser finds the end of the payload from the packet's end",
             );
             format.failed = true;
             return;
@@ -543,9 +520,11 @@ impl<'a> Checker<'a> {
             Some(ExprKind::Name(name)) => name,
             Some(ExprKind::Error) => return None,
             Some(_) | None => {
-                self.report(
-                    Diagnostic::error(codes::WIRE_FIELD, field.span, "this list has no count")
-                        .label("expected `count(field)`, naming an earlier field"),
+                self.error(
+                    codes::WIRE_FIELD,
+                    field.span,
+                    "this list has no count",
+                    "expected `count(field)`, naming an earlier field",
                 );
                 return None;
             }
@@ -563,13 +542,11 @@ impl<'a> Checker<'a> {
         match counting.filter(|f| is_number(&f.ty)) {
             Some(counting) => Some((counting.offset, counting.ty.clone())),
             None => {
-                self.report(
-                    Diagnostic::error(
-                        codes::WIRE_FIELD,
-                        count.span,
-                        format!("`{}` cannot be the count of this field", count.name),
-                    )
-                    .label("expected an unsigned field before it"),
+                self.error(
+                    codes::WIRE_FIELD,
+                    count.span,
+                    format!("`{}` cannot be the count of this field", count.name),
+                    "expected an unsigned field before it",
                 );
                 None
             }
@@ -579,14 +556,12 @@ impl<'a> Checker<'a> {
     /// Reports a field of whole bytes that does not begin at a byte boundary.
     fn whole_bytes(&mut self, format: &mut Format, at: Span) {
         if format.bits != 0 {
-            self.report(
-                Diagnostic::error(
-                    codes::NOT_WHOLE_BYTES,
-                    at,
-                    "the fields before this one end inside a byte",
-                )
-                .label(format!("{} bits are missing", 8 - format.bits))
-                .hint(format!("add a field `uint{} reserved;`", 8 - format.bits)),
+            self.error_hint(
+                codes::NOT_WHOLE_BYTES,
+                at,
+                "the fields before this one end inside a byte",
+                format!("{} bits are missing", 8 - format.bits),
+                format!("add a field `uint{} reserved;`", 8 - format.bits),
             );
             format.bits = 0;
             format.failed = true;

@@ -1,5 +1,5 @@
 /* Values: memory without a type, total arithmetic, bytes and hashes. No operation is undefined for any
- * input; lang/interp/src/number.rs defines the results. */
+ * input; lang/ir/src/number.rs defines the results. */
 #ifndef HW_ARITHMETIC_H
 #define HW_ARITHMETIC_H
 

@@ -116,7 +116,7 @@ impl Emitter<'_> {
 
     fn param(&mut self, index: u32, ty: &Ty) -> String {
         let value = format!("HW_AT(run->params)[{index}]");
-        if scalar(ty) == "uint64_t" && number::Shape::of(ty).bits == 64 {
+        if scalar(ty) == "uint64_t" && hawser_ir::number::Shape::of(ty).bits == 64 {
             value
         } else {
             number::wrap(&value, ty)
@@ -263,7 +263,7 @@ impl Emitter<'_> {
             let call = match part {
                 IdPart::Scalar(e, count) => {
                     let value = self.expr(s, e);
-                    let value = if number::Shape::of(&e.ty).signed {
+                    let value = if hawser_ir::number::Shape::of(&e.ty).signed {
                         format!("(uint64_t){}", paren(&value))
                     } else {
                         value

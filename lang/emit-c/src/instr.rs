@@ -471,7 +471,7 @@ impl Emitter<'_> {
 
 /// Returns a value as a 64-bit register; signed values are sign-extended.
 fn widened(value: &str, e: &Expr) -> String {
-    if crate::number::Shape::of(&e.ty).signed {
+    if hawser_ir::number::Shape::of(&e.ty).signed {
         format!("(uint64_t){}", paren(value))
     } else {
         value.to_owned()

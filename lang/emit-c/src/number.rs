@@ -2,8 +2,9 @@
 //!
 //! The C type of a value is that of its type in memory, and the value is always reduced to its width. C
 //! promotes types narrower than `int`, so results are cast back, and no signed computation can overflow.
-//! `lang/interp/src/number.rs` defines the meaning.
+//! `lang/ir/src/number.rs` defines the meaning.
 
+use hawser_ir::number::Shape;
 use hawser_ir::{BinOp, Builtin, CmpOp, Ty, UnOp};
 
 use crate::types::{scalar, stored};
@@ -41,37 +42,9 @@ pub(crate) fn bare_condition(text: &str) -> &str {
     if together { inner } else { text }
 }
 
-/// The properties of a type that arithmetic depends on.
-pub(crate) struct Shape {
-    pub(crate) bits: u32,
-    pub(crate) signed: bool,
-    pub(crate) circular: bool,
-}
-
-impl Shape {
-    pub(crate) fn of(ty: &Ty) -> Shape {
-        let (bits, signed) = ty.width().unwrap_or((64, false));
-        Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
-    }
-
-    /// The width in bits of the C type that holds it.
-    pub(crate) fn storage(&self) -> u32 {
-        match self.bits {
-            0..=8 => 8,
-            9..=16 => 16,
-            17..=32 => 32,
-            _ => 64,
-        }
-    }
-
-    fn is_whole(&self) -> bool {
-        self.bits == self.storage()
-    }
-
-    /// The width in bits of the unsigned C type for computations; at least that of `unsigned`.
-    fn computed(&self) -> u32 {
-        self.storage().max(32)
-    }
+/// Returns the width in bits of the unsigned C type for computations; at least that of `unsigned`.
+fn computed(shape: Shape) -> u32 {
+    shape.storage().max(32)
 }
 
 /// Converts arbitrary bits in a C expression of the stored type to a value, because memory may hold values
@@ -116,7 +89,7 @@ pub(crate) fn constant(value: u64, ty: &Ty) -> String {
     if *ty == Ty::Bool {
         return if value != 0 { "true".into() } else { "false".into() };
     }
-    match (shape.signed, shape.computed()) {
+    match (shape.signed, computed(shape)) {
         (false, 32) => format!("{value}u"),
         (false, _) => format!("UINT64_C({value})"),
         (true, bits) => match value as i64 {
@@ -174,10 +147,10 @@ pub(crate) fn binary(op: BinOp, a: &str, b: &str, ty: &Ty, divisor: Option<u64>)
         BinOp::Or => bitwise("|", a, b, ty),
         BinOp::Xor => bitwise("^", a, b, ty),
         BinOp::Shl => {
-            let base = format!("(uint{}_t){}", shape.computed(), paren(a));
-            wrap(&format!("{base} << {}", amount(b, &shape, divisor)), ty)
+            let base = format!("(uint{}_t){}", computed(shape), paren(a));
+            wrap(&format!("{base} << {}", amount(b, shape, divisor)), ty)
         }
-        BinOp::Shr => wrap_promoted(&format!("{} >> {}", paren(a), amount(b, &shape, divisor)), ty),
+        BinOp::Shr => wrap_promoted(&format!("{} >> {}", paren(a), amount(b, shape, divisor)), ty),
     }
 }
 
@@ -189,7 +162,7 @@ fn ring(op: &str, a: &str, b: &str, ty: &Ty) -> String {
         let text = format!("{} {op} {}", paren(a), paren(b));
         return if shape.is_whole() { text } else { wrap(&text, ty) };
     }
-    let wide = format!("(uint{}_t)", shape.computed());
+    let wide = format!("(uint{}_t)", computed(shape));
     wrap(&format!("{wide}{} {op} {wide}{}", paren(a), paren(b)), ty)
 }
 
@@ -211,7 +184,7 @@ fn wrap_promoted(text: &str, ty: &Ty) -> String {
 }
 
 /// Returns a shift's amount, modulo the width.
-fn amount(b: &str, shape: &Shape, known: Option<u64>) -> String {
+fn amount(b: &str, shape: Shape, known: Option<u64>) -> String {
     let bits = u64::from(shape.bits);
     if let Some(value) = known {
         let raw = value & (u64::MAX >> (64 - shape.bits));
@@ -230,7 +203,7 @@ fn amount(b: &str, shape: &Shape, known: Option<u64>) -> String {
 
 /// Returns an unsigned number for a division. C would promote a small one to `int`, and eBPF has no division
 /// of those.
-fn unsigned(text: &str, shape: &Shape) -> String {
+fn unsigned(text: &str, shape: Shape) -> String {
     let cast = if shape.storage() < 32 { "(uint32_t)" } else { "" };
     format!("{cast}{}", paren(text))
 }
@@ -246,7 +219,7 @@ fn divide(name: &str, op: &str, a: &str, b: &str, ty: &Ty, divisor: Option<u64>)
             };
         }
         Some(_) if !shape.signed => {
-            return wrap_promoted(&format!("{} {op} {}", unsigned(a, &shape), paren(b)), ty);
+            return wrap_promoted(&format!("{} {op} {}", unsigned(a, shape), paren(b)), ty);
         }
         Some(_) | None => {}
     }
@@ -265,10 +238,10 @@ pub(crate) fn compare(op: CmpOp, a: &str, b: &str, ty: &Ty) -> String {
     match op {
         CmpOp::Eq => plain("=="),
         CmpOp::Ne => plain("!="),
-        CmpOp::Lt if shape.circular => circular("<", a, b, &shape),
-        CmpOp::Le if shape.circular => circular("<=", a, b, &shape),
-        CmpOp::Gt if shape.circular => circular("<", b, a, &shape),
-        CmpOp::Ge if shape.circular => circular("<=", b, a, &shape),
+        CmpOp::Lt if shape.circular => circular("<", a, b, shape),
+        CmpOp::Le if shape.circular => circular("<=", a, b, shape),
+        CmpOp::Gt if shape.circular => circular("<", b, a, shape),
+        CmpOp::Ge if shape.circular => circular("<=", b, a, shape),
         CmpOp::Lt => plain("<"),
         CmpOp::Le => plain("<="),
         CmpOp::Gt => plain(">"),
@@ -277,7 +250,7 @@ pub(crate) fn compare(op: CmpOp, a: &str, b: &str, ty: &Ty) -> String {
 }
 
 /// `a < b` is the top bit of the difference, which is its sign in the type's width.
-fn circular(op: &str, a: &str, b: &str, shape: &Shape) -> String {
+fn circular(op: &str, a: &str, b: &str, shape: Shape) -> String {
     let difference = format!("{} - {}", paren(a), paren(b));
     if shape.is_whole() {
         format!("(int{}_t)({difference}) {op} 0", shape.bits)
@@ -289,7 +262,7 @@ fn circular(op: &str, a: &str, b: &str, shape: &Shape) -> String {
 /// A unary operator on a value of the type.
 pub(crate) fn unary(op: UnOp, a: &str, ty: &Ty) -> String {
     let shape = Shape::of(ty);
-    let wide = format!("(uint{}_t)", shape.computed());
+    let wide = format!("(uint{}_t)", computed(shape));
     match op {
         UnOp::Neg => wrap(&format!("0 - {wide}{}", paren(a)), ty),
         UnOp::Not => wrap(&format!("~{wide}{}", paren(a)), ty),

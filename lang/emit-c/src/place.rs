@@ -186,12 +186,8 @@ impl Emitter<'_> {
         }
     }
 
-    fn target_base(&mut self, s: &Scope, place: &Place) -> (At, Ty, Option<String>) {
-        self.target_base_of(s, place)
-    }
-
     /// Returns the start of a region, its type, and a pointer to test before writing.
-    fn target_base_of(&mut self, s: &Scope, place: &Place) -> (At, Ty, Option<String>) {
+    fn target_base(&mut self, s: &Scope, place: &Place) -> (At, Ty, Option<String>) {
         let (at, ty) = match place.base {
             Base::Local => s.local_at(place.offset).unwrap_or_else(nothing),
             Base::Ref(n) => match s.refs.get(usize::from(n)) {

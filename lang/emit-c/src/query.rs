@@ -1,10 +1,11 @@
 //! Queries of lists, windows and option lists, which have no effects.
 
+use hawser_ir::number::Shape;
 use hawser_ir::{Expr, FieldRef, Index, OPTION_TAG, OptListId, Place, Query, Step, Ty};
 
 use crate::apart::Signature;
 use crate::emitter::Emitter;
-use crate::number::{self, Shape};
+use crate::number;
 use crate::scope::Scope;
 use crate::types::scalar;
 

@@ -122,19 +122,7 @@ fn in_value(module: &Module, ty: &Ty, at: usize) -> Option<(String, usize, usize
                 8,
             ))
         }
-        Ty::Bool
-        | Ty::Int { .. }
-        | Ty::Enum { .. }
-        | Ty::Seq { .. }
-        | Ty::Duration
-        | Ty::Time
-        | Ty::Varint
-        | Ty::Ip
-        | Ty::Id
-        | Ty::Addr
-        | Ty::Timer
-        | Ty::Data
-        | Ty::Bytes { .. } => Some((String::new(), 0, whole)),
+        _ => Some((String::new(), 0, whole)),
     }
 }
 

@@ -377,23 +377,7 @@ impl<'a> Trial<'a> {
                     let bytes = record.tail::<RaiseRec>()[..raise.bytes as usize].to_vec();
                     raised.push((bytes, self.ids.get(&raise.target).copied()));
                 }
-                RecordKind::NewTx
-                | RecordKind::AddTx
-                | RecordKind::FlushTx
-                | RecordKind::NewRx
-                | RecordKind::AddRx
-                | RecordKind::FlushRx
-                | RecordKind::Packet
-                | RecordKind::TimerStart
-                | RecordKind::TimerStop
-                | RecordKind::Notify
-                | RecordKind::Signal
-                | RecordKind::QueueRate
-                | RecordKind::QueuePrio
-                | RecordKind::QueueReset
-                | RecordKind::Extern
-                | RecordKind::DelTx
-                | RecordKind::DelRx => {}
+                _ => {}
             }
         }
         let lives = |index: &usize| self.contexts[*index].is_some();

@@ -1,8 +1,7 @@
 //! Reads and writes wire formats: big-endian, packed from the most significant bit.
 
 use hawser_ir::abi::ParseError;
-
-use crate::number::varint_len;
+use hawser_ir::number::varint_len;
 
 /// Reads a header from its first byte on.
 pub(crate) struct BitReader<'a> {

@@ -133,12 +133,7 @@ impl Machine<'_> {
                     words_limit = Some(((1usize << bits.min(&16)) - 1) * WORD);
                 }
                 WireField::Options { list, offset, cap } => options = Some((*list, *offset, *cap)),
-                WireField::Bits { .. }
-                | WireField::Varint { .. }
-                | WireField::Bytes { .. }
-                | WireField::Opaque { .. }
-                | WireField::Nested { .. }
-                | WireField::Repeat { .. } => {}
+                _ => {}
             }
             self.write_field(field, image, facts, out);
         }

@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 use std::hash::Hasher;
 
 use hawser_ir::abi::Id;
+use hawser_ir::number;
 use hawser_ir::{Expr, ExprKind, IdPart, Place, Query, Ty, WireFact};
 use siphasher::sip::SipHasher24;
 
 use crate::containers::{Sorted, Window, list_len};
 use crate::machine::{Halt, Machine};
 use crate::memory::Loc;
-use crate::number;
 
 /// The packed form of values at a place that does not exist.
 const ZEROS: [u8; 64] = [0; 64];

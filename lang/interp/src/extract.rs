@@ -5,6 +5,7 @@
 //! extend into its `tail`.
 
 use hawser_ir::abi::{Csum, Data, Packet, ParseError};
+use hawser_ir::number::{Shape, reduce};
 use hawser_ir::{
     Blueprint, BlueprintId, Crc32, CrcField, Expr, ExprKind, Fill, LIST_HEADER, Ty, WireField, on_wire,
 };
@@ -13,7 +14,6 @@ use crate::bits::BitReader;
 use crate::checksum::{Sum, pseudo_header};
 use crate::machine::{Cursor, Facts, Machine};
 use crate::memory::Loc;
-use crate::number::{Shape, reduce};
 use crate::wire::{WORD, pieces, sum_range};
 
 /// The maximum length of a trailer in bytes.
@@ -86,12 +86,7 @@ impl<'a> Machine<'a> {
         }
         let options = blueprint.header.iter().find_map(|field| match field {
             WireField::Options { list, offset, cap } => Some((*list, *offset, *cap)),
-            WireField::Bits { .. }
-            | WireField::Varint { .. }
-            | WireField::Bytes { .. }
-            | WireField::Opaque { .. }
-            | WireField::Nested { .. }
-            | WireField::Repeat { .. } => None,
+            _ => None,
         });
         let Some((list, offset, cap)) = options else {
             return Ok(announced.unwrap_or(fixed));
@@ -111,13 +106,7 @@ impl<'a> Machine<'a> {
             WireField::Bits { fill: Some(Fill::HeaderWords), offset, ty, .. } => {
                 Some(self.load_at(image.plus(*offset as usize), ty) as usize * WORD)
             }
-            WireField::Bits { .. }
-            | WireField::Varint { .. }
-            | WireField::Bytes { .. }
-            | WireField::Opaque { .. }
-            | WireField::Nested { .. }
-            | WireField::Options { .. }
-            | WireField::Repeat { .. } => None,
+            _ => None,
         })
     }
 
@@ -315,13 +304,7 @@ impl<'a> Machine<'a> {
 fn checksums(blueprint: &Blueprint) -> impl Iterator<Item = bool> {
     blueprint.header.iter().filter_map(|field| match field {
         WireField::Bits { fill: Some(Fill::Checksum16 { pseudo }), .. } => Some(*pseudo),
-        WireField::Bits { .. }
-        | WireField::Varint { .. }
-        | WireField::Bytes { .. }
-        | WireField::Opaque { .. }
-        | WireField::Nested { .. }
-        | WireField::Options { .. }
-        | WireField::Repeat { .. } => None,
+        _ => None,
     })
 }
 

@@ -6,7 +6,7 @@
 //! * [`memory`]: regions of bytes; reading outside yields zero, writing outside has no effect
 //! * [`machine`]: one run, its frames and calls
 //! * [`place`], [`expr`], [`stmt`], [`emit`]: one function per kind of node
-//! * [`number`], [`containers`]: arithmetic; lists, sorted lists, windows
+//! * [`containers`]: lists, sorted lists, windows
 //! * [`steps`]: the actions of an observed run, with their places in the source
 //! * [`halted`]: a chain that is halted before one of its statements, and expressions over it
 //! * [`chain`], [`parse`]: the entry points for an event and for an input
@@ -28,7 +28,6 @@ mod extract;
 mod halted;
 mod machine;
 mod memory;
-mod number;
 mod options;
 mod parse;
 mod place;
@@ -74,7 +73,7 @@ impl Interpreter {
         let prepared = Prepared::new(&module);
         let typed = module.params.iter().zip(params);
         let params = typed
-            .map(|(param, value)| number::reduce(value, &param.ty))
+            .map(|(param, value)| hawser_ir::number::reduce(value, &param.ty))
             .collect();
         Ok(Interpreter { module, params, prepared })
     }

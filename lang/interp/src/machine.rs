@@ -7,12 +7,12 @@ use std::cell::Cell;
 
 use hawser_ir::abi::{MAX_RULE_ARGS, Packet, ParseError};
 use hawser_ir::buf::{EventBuf, RecordBuf};
+use hawser_ir::number::Shape;
 use hawser_ir::{Arg, Base, ContextId, Func, FuncId, FuncParam, Layout, Module, Place};
 
 use crate::Interpreter;
 use crate::halted::Halted;
 use crate::memory::{Loc, Memory, Region};
-use crate::number::Shape;
 
 /// The reasons why a run ends before its last statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

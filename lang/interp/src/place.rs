@@ -1,11 +1,11 @@
 //! From places to locations, and the scalars there.
 
+use hawser_ir::number::{Shape, reduce};
 use hawser_ir::{Index, LIST_HEADER, OPTION_TAG, Place, Step, Ty};
 
 use crate::containers::list_len;
 use crate::machine::{Halt, Machine};
 use crate::memory::Loc;
-use crate::number::{Shape, reduce};
 
 impl Machine<'_> {
     /// Returns the location of a place. A list element that does not exist is at `Loc::NOWHERE`.
@@ -28,7 +28,7 @@ impl Machine<'_> {
     fn step(&mut self, list: Loc, step: &Step) -> Result<Loc, Halt> {
         let found = match &step.index {
             Index::At(index) | Index::Item(index) => Some(self.eval(index)?),
-            Index::Tag(tag) => self.entry_with_tag(list, step, *tag),
+            Index::Tag(tag) => self.find_tag(list, step.cap, step.stride as usize, *tag),
             Index::Key(key, field) => {
                 let key = self.eval(key)?;
                 let size = Shape::of(&field.ty).size();
@@ -51,11 +51,6 @@ impl Machine<'_> {
             }
             Some(_) | None => Loc::NOWHERE,
         })
-    }
-
-    /// Finds the first entry of an option list with a tag.
-    fn entry_with_tag(&self, list: Loc, step: &Step, tag: u32) -> Option<u64> {
-        self.find_tag(list, step.cap, step.stride as usize, tag)
     }
 
     /// Finds the first entry of an option list with a tag, given the list's layout.

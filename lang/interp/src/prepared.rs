@@ -1,11 +1,10 @@
 //! Data that is computed once per module instead of for each event: layouts, initial values, and the
 //! constants that distinguish options.
 
+use hawser_ir::number::Shape;
 use hawser_ir::{
     Blueprint, BlueprintId, Layout, Module, OptListId, Source, Struct, StructId, Ty, WireConstant, WireField,
 };
-
-use crate::number::Shape;
 
 /// Tables that accompany a module.
 #[derive(Debug)]

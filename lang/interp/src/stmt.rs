@@ -1,12 +1,12 @@
 //! Statements: one arm per node.
 
 use hawser_ir::abi::{Data, EventHeader, Id};
+use hawser_ir::number::Shape;
 use hawser_ir::{ContainerOp, Expr, IdPart, Items, Operand, Place, Stmt, StmtKind, Ty};
 
 use crate::containers::{List, Sorted};
 use crate::machine::{Flow, Halt, Machine};
 use crate::memory::{Loc, Region};
-use crate::number::Shape;
 
 impl<'a> Machine<'a> {
     /// Runs statements in order, up to the first that leaves the block.
@@ -110,24 +110,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn init(&mut self, loc: Loc, ty: &Ty) {
         let defaults = match ty {
             Ty::Struct(id) => self.program.prepared.initial(*id),
-            Ty::Bool
-            | Ty::Int { .. }
-            | Ty::Enum { .. }
-            | Ty::Seq { .. }
-            | Ty::Duration
-            | Ty::Time
-            | Ty::Varint
-            | Ty::Ip
-            | Ty::Id
-            | Ty::Addr
-            | Ty::Timer
-            | Ty::Data
-            | Ty::Bytes { .. }
-            | Ty::Array { .. }
-            | Ty::List { .. }
-            | Ty::Sorted { .. }
-            | Ty::Window { .. }
-            | Ty::Options { .. } => None,
+            _ => None,
         };
         match defaults {
             Some(bytes) => self.memory.put(loc, bytes),

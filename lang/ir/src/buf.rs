@@ -45,16 +45,9 @@ impl Words {
 
 /// The bytes that generated code wrote into a buffer are not a sequence of whole events or records. The
 /// generated code has a bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("generated code wrote bytes that are not a sequence of events or records")]
 pub struct Malformed;
-
-impl std::fmt::Display for Malformed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("generated code wrote bytes that are not a sequence of events or records")
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// An ordered list of events of different sizes. It is reused: clearing keeps the memory.
 #[derive(Clone, Debug, Default)]
@@ -126,7 +119,7 @@ impl EventBuf {
                 .filter(|_| bytes.is_multiple_of(8));
             let size = number
                 .and_then(&size_of)
-                .filter(|size| *size >= size_of_header())
+                .filter(|size| *size >= std::mem::size_of::<EventHeader>())
                 .unwrap_or(usize::MAX);
             if size > (end - at) * 8 || end > self.words.all.len() {
                 self.starts.truncate(before);
@@ -159,10 +152,6 @@ impl EventBuf {
         let end = self.starts.get(i + 1).map_or(self.words.used, |s| *s as usize);
         (self.starts[i] as usize, end)
     }
-}
-
-fn size_of_header() -> usize {
-    size_of::<EventHeader>()
 }
 
 /// Returns the number in the header of the event at the start of these words, or `None` if there are too few

@@ -8,6 +8,7 @@
 //! * [`ty`]: types and their memory layout
 //! * [`body`]: expressions, statements and instructions
 //! * [`module`]: events, contexts, chains, blueprints, parsers: the whole program
+//! * [`number`]: total arithmetic on the values of scalar types
 //! * [`crc`]: the place of a CRC-32 and the bytes that it covers
 //! * [`offload`]: the work that a segmenting device may do in a program's place
 //! * [`shards`]: the ways in which a program's connections can be shared out among stacks
@@ -30,6 +31,7 @@ pub mod buf;
 mod compatible;
 pub mod crc;
 pub mod module;
+pub mod number;
 pub mod offload;
 pub mod shards;
 pub mod ty;

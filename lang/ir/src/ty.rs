@@ -126,27 +126,7 @@ impl Ty {
     /// True for a type that fits in a register, which includes every type that an expression can yield.
     #[must_use]
     pub fn is_scalar(&self) -> bool {
-        match self {
-            Ty::Bool
-            | Ty::Int { .. }
-            | Ty::Enum { .. }
-            | Ty::Seq { .. }
-            | Ty::Duration
-            | Ty::Time
-            | Ty::Varint
-            | Ty::Timer
-            | Ty::Addr => true,
-            Ty::Ip
-            | Ty::Id
-            | Ty::Data
-            | Ty::Bytes { .. }
-            | Ty::Struct(_)
-            | Ty::Array { .. }
-            | Ty::List { .. }
-            | Ty::Sorted { .. }
-            | Ty::Window { .. }
-            | Ty::Options { .. } => false,
-        }
+        self.width().is_some()
     }
 
     /// Returns the contents and the capacity of a list, or `None` for other types.
@@ -155,22 +135,7 @@ impl Ty {
         match self {
             Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => Some((Items::Values(elem), *cap)),
             Ty::Options { list, cap } => Some((Items::Options(*list), *cap)),
-            Ty::Bool
-            | Ty::Int { .. }
-            | Ty::Enum { .. }
-            | Ty::Seq { .. }
-            | Ty::Duration
-            | Ty::Time
-            | Ty::Varint
-            | Ty::Ip
-            | Ty::Id
-            | Ty::Addr
-            | Ty::Timer
-            | Ty::Data
-            | Ty::Bytes { .. }
-            | Ty::Struct(_)
-            | Ty::Array { .. }
-            | Ty::Window { .. } => None,
+            _ => None,
         }
     }
 

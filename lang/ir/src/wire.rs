@@ -9,11 +9,7 @@ impl WireField {
         match self {
             WireField::Bits { bits, .. } => Some(u32::from(*bits)),
             WireField::Bytes { len, .. } => Some(len * 8),
-            WireField::Varint { .. }
-            | WireField::Opaque { .. }
-            | WireField::Nested { .. }
-            | WireField::Options { .. }
-            | WireField::Repeat { .. } => None,
+            _ => None,
         }
     }
 }

@@ -46,8 +46,6 @@
 mod cache;
 mod candidate;
 mod failure;
-#[cfg(any(test, feature = "hostile"))]
-pub mod hostile;
 mod order;
 mod profile;
 mod race;

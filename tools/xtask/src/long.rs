@@ -10,324 +10,161 @@ struct Mode {
     name: &'static str,
     /// The subject of the check, and the arguments that set its size.
     about: &'static str,
-    /// The command line, which the caller's arguments extend.
-    command: &'static [&'static str],
+    /// The command line of a shell, which the caller's arguments extend.
+    command: &'static str,
 }
 
-/// The swarm of a program, whose name is `$0`. The file `swarm.args` in the program's folder holds its claims
-/// and params.
-const SWARM_OF: &str = "[ $# -gt 0 ] || set -- --runs 2000; \
-    exec cargo run -q -p hawser-cli -- sim swarm $0 --engine both $(cat transports/${0%-irn}/swarm.args) \"$@\"";
+/// The functions of the shell that command lines call. `swarm` runs the swarm of a program; the file
+/// `swarm.args` in the program's folder holds its claims and params. `fuzz` runs each target for an hour by
+/// default.
+const FUNCTIONS: &str = r#"
+swarm() {
+    program=$1
+    shift
+    [ $# -gt 0 ] || set -- --runs 2000
+    cargo run -q -p hawser-cli -- sim swarm "$program" --engine both $(cat "transports/${program%-irn}/swarm.args") "$@"
+}
+fuzz() {
+    [ $# -gt 0 ] || set -- 3600
+    scripts/fuzz "$@"
+}
+"#;
 
 const MODES: &[Mode] = &[
     Mode {
         name: "swarm",
         about: "TCP through random networks on both engines, its packets watched: `-- --runs 100000`, `-- --first 5000`",
-        command: &["sh", "-c", SWARM_OF, "tcp"],
+        command: "swarm tcp",
     },
     Mode {
         name: "swarm-homa",
         about: "calls of Homa through random networks on both engines: 2,000, or `-- --runs 100000`",
-        command: &["sh", "-c", SWARM_OF, "homa"],
+        command: "swarm homa",
     },
     Mode {
         name: "swarm-ndp",
         about: "calls of NDP, likewise",
-        command: &["sh", "-c", SWARM_OF, "ndp"],
+        command: "swarm ndp",
     },
     Mode {
         name: "swarm-quic-lite",
         about: "streams of QUIC-Lite through random networks",
-        command: &["sh", "-c", SWARM_OF, "quic-lite"],
+        command: "swarm quic-lite",
     },
     Mode {
         name: "swarm-roce",
         about: "works of RoCE, likewise",
-        command: &["sh", "-c", SWARM_OF, "roce"],
+        command: "swarm roce",
     },
     Mode {
         name: "swarm-roce-irn",
         about: "works of RoCE with selective repeat through random networks",
-        command: &["sh", "-c", SWARM_OF, "roce-irn"],
+        command: "swarm roce-irn",
     },
     Mode {
         name: "stream",
         about: "a TCP stream of more than 4 GiB, every byte checked",
-        command: &[
-            "env",
-            "HAWSER_STREAM_BYTES=4362076160",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-load",
-            "--test",
-            "tcp",
-            "--",
-            "--nocapture",
-            "a_stream_survives_sequence_number_wrap",
-        ],
+        command: "env HAWSER_STREAM_BYTES=4362076160 cargo test -q -p hawser-load --test tcp -- --nocapture a_stream_survives_sequence_number_wrap",
     },
     Mode {
         name: "trace",
         about: "a trace of a million events in the memory of a hundred thousand, as text and as JSON",
-        command: &[
-            "env",
-            "HAWSER_LONG_TRACE=1",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-cli",
-            "--test",
-            "tests",
-            "--",
-            "--nocapture",
-            "a_trace_ten_times_as_long_takes_no_more_memory",
-        ],
+        command: "env HAWSER_LONG_TRACE=1 cargo test -q -p hawser-cli --test tests -- --nocapture a_trace_ten_times_as_long_takes_no_more_memory",
     },
     Mode {
         name: "mutants",
         about: "every condition of TCP negated in turn: all, or `-- --sample 100 --seed 7`, `-- --file rack.mtp`",
-        command: &["cargo", "run", "-q", "-p", "xtask", "--", "mutants"],
+        command: "cargo run -q -p xtask -- mutants",
     },
     Mode {
         name: "planted",
         about: "searches 300 seeds for each bug of workbench/runs/tests/planted, and says how long that took",
-        command: &[
-            "env",
-            "HAWSER_PLANTED=1",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-runs",
-            "--test",
-            "tests",
-            "--",
-            "--nocapture",
-            "all_planted_bugs_are_found_in_time",
-        ],
+        command: "env HAWSER_PLANTED=1 cargo test -q -p hawser-runs --test tests -- --nocapture all_planted_bugs_are_found_in_time",
     },
     Mode {
         name: "equality",
         about: "random programs as generated C: `-- --programs 5000 --first 1000`, `-- --level 2`",
-        command: &[
-            "cargo",
-            "run",
-            "-q",
-            "-p",
-            "hawser-equality",
-            "--",
-            "run",
-            "--table",
-        ],
+        command: "cargo run -q -p hawser-equality -- run --table",
     },
     Mode {
         name: "equality-ebpf",
         about: "random programs in the kernel, as root: 200, or `-- --programs 2000 --first 1000`",
-        command: &[
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-xdp",
-            "--features",
-            "ebpf",
-            "--test",
-            "kernel",
-            "--",
-            "random",
-        ],
+        command: "cargo test -q -p hawser-xdp --features ebpf --test kernel -- random",
     },
     Mode {
         name: "swarm-veth",
         about: "streams over a veth pair with faults, chains in the kernel, as root: 200, or `-- --runs 2000 --first 1000`",
-        command: &[
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-sockets",
-            "--features",
-            "xdp",
-            "--test",
-            "xdp",
-            "--",
-            "swarm",
-        ],
+        command: "cargo test -q -p hawser-sockets --features xdp --test xdp -- swarm",
     },
     Mode {
         name: "sessions",
         about: "sessions in labs: 20 killed transfers of 256 MB, aggregation, simult_flows, two minutes away",
-        command: &[
-            "cargo",
-            "test",
-            "-q",
-            "--manifest-path",
-            "evaluation/Cargo.toml",
-            "-p",
-            "hawser-experiments",
-            "--test",
-            "sessions",
-            "--",
-            "--long",
-        ],
+        command: "cargo test -q --manifest-path evaluation/Cargo.toml -p hawser-experiments --test sessions -- --long",
     },
     Mode {
         name: "congestion",
         about: "what QUIC's congestion controllers carry on networks that lose, delay and overtake, and beside TCP",
-        command: &[
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-carriers",
-            "--features",
-            "quic",
-            "--test",
-            "networks",
-            "--",
-            "--long",
-        ],
+        command: "cargo test -q -p hawser-carriers --features quic --test networks -- --long",
     },
     Mode {
         name: "qvis",
         about: "qlog files against the types and the loader of qvis: `-- CHECKOUT-OF-QVIS FILE.qlog…`",
-        command: &["scripts/qvis"],
+        command: "scripts/qvis",
     },
     Mode {
         name: "homa-wire",
         about: "Homa's packets beside those of the Linux module's header: `-- CHECKOUT-OF-HOMAMODULE`",
-        command: &["scripts/homa-wire"],
+        command: "scripts/homa-wire",
     },
     Mode {
         name: "attach",
         about: "processors, subscriptions and T-wares come and go 10,000 times under load, over TUN and packet socket",
-        command: &[
-            "env",
-            "HAWSER_ATTACH_TIMES=10000",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser",
-            "--test",
-            "linux",
-            "--",
-            "attaching_and_detaching_leaks_and_loses_no_bytes",
-        ],
+        command: "env HAWSER_ATTACH_TIMES=10000 cargo test -q -p hawser --test linux -- attaching_and_detaching_leaks_and_loses_no_bytes",
     },
     Mode {
         name: "shares",
         about: "1,000 of Linux's clients do not read, or are not read from, over TUN: ten others keep 90 % of their rate",
-        command: &[
-            "env",
-            "HAWSER_GREEDY=1000",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser",
-            "--test",
-            "linux",
-            "--",
-            "leave_others_their_rate",
-        ],
+        command: "env HAWSER_GREEDY=1000 cargo test -q -p hawser --test linux -- leave_others_their_rate",
     },
     Mode {
         name: "greedy",
         about: "`hawser serve` beside 1,000 clients that do not read, and as many whose bodies are not read",
-        command: &[
-            "env",
-            "HAWSER_GREEDY=1000",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-cli",
-            "--test",
-            "greedy",
-        ],
+        command: "env HAWSER_GREEDY=1000 cargo test -q -p hawser-cli --test greedy",
     },
     Mode {
         name: "hostile",
         about: "each listener beside 1,000 silent, slow, half-closing and hostile clients: `-- --clients 200 proxy rdma`",
-        command: &["scripts/hostile"],
+        command: "scripts/hostile",
     },
     Mode {
         name: "browser",
         about: "a browser downloads 1 to 64 MiB through the proxy, over one path and over both, every way",
-        command: &[
-            "env",
-            "HAWSER_EVERY_SIZE=1",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-cli",
-            "--test",
-            "measured",
-            "--",
-            "--nocapture",
-            "downloads_take_both_paths_when_they_can",
-        ],
+        command: "env HAWSER_EVERY_SIZE=1 cargo test -q -p hawser-cli --test measured -- --nocapture downloads_take_both_paths_when_they_can",
     },
     Mode {
         name: "fuzz",
         about: "every fuzz target for an hour each, or `-- 60 program steps`: seconds, and which",
-        command: &[
-            "sh",
-            "-c",
-            "[ $# -gt 0 ] || set -- 3600; exec scripts/fuzz \"$@\"",
-            "fuzz",
-        ],
+        command: "fuzz",
     },
     Mode {
         name: "miri",
         about: "Miri over the rings and shared memory: undefined behaviour and data races (nightly)",
-        command: &["scripts/miri"],
+        command: "scripts/miri",
     },
     Mode {
         name: "loom",
         about: "loom over the bus's ring and the bells of shards: every order of threads that the memory model allows",
-        command: &[
-            "env",
-            "CARGO_TARGET_DIR=target/loom",
-            "RUSTFLAGS=--cfg hawser_loom",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-bus",
-            "-p",
-            "hawser-sockets",
-            "--lib",
-            "--",
-            "orders::",
-        ],
+        command: "env CARGO_TARGET_DIR=target/loom 'RUSTFLAGS=--cfg hawser_loom' cargo test -q -p hawser-bus -p hawser-sockets --lib -- orders::",
     },
     Mode {
         name: "sanitized",
         about: "the C of every transport under ASan and UBSan, 300 courses of random events and packets each",
-        command: &[
-            "env",
-            "HAWSER_SANITIZED_COURSES=300",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-equality",
-            "--test",
-            "sanitized",
-            "--",
-            "--nocapture",
-        ],
+        command: "env HAWSER_SANITIZED_COURSES=300 cargo test -q -p hawser-equality --test sanitized -- --nocapture",
     },
     Mode {
         name: "bare",
         about: "the README followed in a bare Debian 12, as an ordinary user and as root (root runs it)",
-        command: &["scripts/bare"],
+        command: "scripts/bare",
     },
 ];
 
@@ -351,14 +188,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         ));
     };
     let rest = rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest);
-    let (program, fixed) = mode.command.split_first().ok_or("a mode without a command")?;
-    println!("{} {}", mode.command.join(" "), rest.join(" "));
-    let status = Command::new(program)
-        .args(fixed)
+    println!("{} {}", mode.command, rest.join(" "));
+    let script = format!("{FUNCTIONS}{} \"$@\"", mode.command);
+    let status = Command::new("sh")
+        .args(["-c", &script, name])
         .args(rest)
         .current_dir(crate::root())
         .status()
-        .map_err(|error| format!("cannot start {program}: {error}"))?;
+        .map_err(|error| format!("cannot start a shell: {error}"))?;
     if status.success() {
         Ok(())
     } else {

@@ -29,10 +29,10 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// The number of mutants tried at the same time.
 const WORKERS: usize = 2;
 
-/// The name of a killer and its command line. A subject lists the quickest killer first, and tests that take
-/// seconds last or not at all. `{program}` stands for the mutant's main file, `{folder}` for its folder, and
-/// `{tests}` and other words of [`Subject::tests`] for test programs of engine/load.
-type Killer = (&'static str, &'static [&'static str]);
+/// The name of a killer and its command line for a shell. A subject lists the quickest killer first, and tests
+/// that take seconds last or not at all. `$PROGRAM` is the mutant's main file, `$FOLDER` its folder, and the
+/// variables of [`Subject::tests`] are test programs of engine/load.
+type Killer = (&'static str, &'static str);
 
 /// A program whose mutants are tried.
 struct Subject {
@@ -42,7 +42,7 @@ struct Subject {
     beside: &'static [&'static str],
     /// The environment variable that passes a mutant to the tests.
     variable: &'static str,
-    /// Placeholders in command lines, and the test programs that they stand for.
+    /// Variables of command lines, and the test programs that they name.
     tests: &'static [(&'static str, &'static str)],
     killers: &'static [Killer],
 }
@@ -58,69 +58,48 @@ const SUBJECTS: &[Subject] = &[
         name: "tcp",
         beside: &["script.toml", "swarm.args"],
         variable: "HAWSER_TCP",
-        tests: &[("{tests}", "tcp_interp"), ("{fast}", "fast")],
+        tests: &[("TESTS", "tcp_interp"), ("FAST", "fast")],
         killers: &[
             (
                 "scripts",
-                &[
-                    "target/debug/hawser",
-                    "script",
-                    "--program",
-                    "{program}",
-                    "transports/tcp/scripts",
-                ],
+                "exec target/debug/hawser script --program \"$PROGRAM\" transports/tcp/scripts",
             ),
             SWARM,
-            ("fast", &["{fast}", "-q", "interpreted"]),
+            ("fast", "exec \"$FAST\" -q interpreted"),
             (
                 "tests",
-                &[
-                    "{tests}",
-                    "-q",
-                    "--test-threads",
-                    "1",
-                    "--skip",
-                    "attacks::",
-                    "--skip",
-                    "long_stream::",
-                    "--skip",
-                    "bottleneck::",
-                    "--skip",
-                    "receive::the_window_grows",
-                ],
+                "exec \"$TESTS\" -q --test-threads 1 --skip attacks:: --skip long_stream:: --skip bottleneck:: \
+                 --skip receive::the_window_grows",
             ),
-            ("windows", &["{tests}", "-q", "receive::the_window_grows"]),
-            (
-                "bottlenecks",
-                &["{tests}", "-q", "--test-threads", "1", "bottleneck::"],
-            ),
+            ("windows", "exec \"$TESTS\" -q receive::the_window_grows"),
+            ("bottlenecks", "exec \"$TESTS\" -q --test-threads 1 bottleneck::"),
         ],
     },
     Subject {
         name: "homa",
         beside: &["swarm.args", "steps"],
         variable: "HAWSER_HOMA",
-        tests: &[("{tests}", "homa")],
+        tests: &[("TESTS", "homa")],
         killers: &[STEPS, RULES, SWARM],
     },
     Subject {
         name: "ndp",
         beside: &["swarm.args", "steps"],
         variable: "HAWSER_NDP",
-        tests: &[("{tests}", "ndp")],
+        tests: &[("TESTS", "ndp")],
         killers: &[STEPS, RULES, SWARM],
     },
     Subject {
         name: "quic-lite",
         beside: &["swarm.args", "steps", "../tcp"],
         variable: "HAWSER_QUIC_LITE",
-        tests: &[("{tests}", "two_stacks")],
+        tests: &[("TESTS", "two_stacks")],
         killers: &[
             STEPS,
             SWARM,
             (
                 "streams",
-                &["{tests}", "-q", "quic_lite::giving_up", "quic_lite::both_ends"],
+                "exec \"$TESTS\" -q quic_lite::giving_up quic_lite::both_ends",
             ),
         ],
     },
@@ -136,45 +115,25 @@ const SUBJECTS: &[Subject] = &[
 /// The first seeds of the swarm of RoCE's selective-repeat variant, whose file replaces `go_back.mtp`.
 const SELECTIVE: Killer = (
     "selective repeat",
-    &[
-        "sh",
-        "-c",
-        "mkdir \"$0\"/irn && cp \"$0\"/*.mtp \"$0\"/irn && mv \"$0\"/irn/selective.mtp \"$0\"/irn/go_back.mtp && \
-         exec target/debug/hawser sim swarm \"$0\"/irn/roce.mtp --runs 12 --no-shrink --save \"$0\"/failure.toml \
-         $(cat \"$0\"/swarm.args)",
-        "{folder}",
-    ],
+    "mkdir \"$FOLDER/irn\" && cp \"$FOLDER\"/*.mtp \"$FOLDER/irn\" && \
+     mv \"$FOLDER/irn/selective.mtp\" \"$FOLDER/irn/go_back.mtp\" && \
+     exec target/debug/hawser sim swarm \"$FOLDER/irn/roce.mtp\" --runs 12 --no-shrink \
+     --save \"$FOLDER/failure.toml\" $(cat \"$FOLDER/swarm.args\")",
 );
 
 /// The step files of a program.
-const STEPS: Killer = ("steps", &["target/debug/hawser", "test", "{folder}/steps"]);
+const STEPS: Killer = ("steps", "exec target/debug/hawser test \"$FOLDER/steps\"");
 
 /// The rules of a program of calls, each against a peer that the test plays.
 const RULES: Killer = (
     "rules",
-    &[
-        "{tests}",
-        "-q",
-        "--test-threads",
-        "1",
-        "--skip",
-        "requests_that_only_begin",
-        "rules::",
-        "silence::",
-        "path::",
-        "ends::",
-    ],
+    "exec \"$TESTS\" -q --test-threads 1 --skip requests_that_only_begin rules:: silence:: path:: ends::",
 );
 /// The first seeds of a program's swarm.
 const SWARM: Killer = (
     "swarm",
-    &[
-        "sh",
-        "-c",
-        "exec target/debug/hawser sim swarm \"$0\" --runs 12 --no-shrink --save \"$1\"/failure.toml $(cat \"$1\"/swarm.args)",
-        "{program}",
-        "{folder}",
-    ],
+    "exec target/debug/hawser sim swarm \"$PROGRAM\" --runs 12 --no-shrink --save \"$FOLDER/failure.toml\" \
+     $(cat \"$FOLDER/swarm.args\")",
 );
 
 struct Mutant {
@@ -207,8 +166,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         subject.folder(),
         chosen.len()
     );
-    let killers = killers(&root, subject)?;
-    let trial = Trial { root: &root, subject, killers };
+    let tests = tests(&root, subject)?;
+    let trial = Trial { root: &root, subject, tests };
     trial.unchanged_passes()?;
     let fates = trial.all(&chosen);
     report(subject, &chosen, &fates)
@@ -279,8 +238,8 @@ fn choose<'a>(all: &'a [Mutant], options: &Options) -> Vec<&'a Mutant> {
     }
 }
 
-/// Builds the programs that the killers run, and returns the killers' command lines.
-fn killers(root: &Path, subject: &Subject) -> Result<Vec<(&'static str, Vec<String>)>, String> {
+/// Builds the programs that the killers run, and returns the test programs, each with its variable.
+fn tests(root: &Path, subject: &Subject) -> Result<Vec<(&'static str, String)>, String> {
     // The build takes the packages and features of the phase `build` of scripts/phases. Another choice would
     // rebuild and replace programs that other phases run.
     let features = output(root, &mut Command::new("scripts/features"))?;
@@ -313,18 +272,10 @@ fn killers(root: &Path, subject: &Subject) -> Result<Vec<(&'static str, Vec<Stri
                 )
             })
     };
-    let mut tests = Vec::new();
-    for (word, name) in subject.tests {
-        tests.push((*word, executable(name)?));
-    }
-    let full = |word: &&str| {
-        let of_word = tests.iter().find(|(name, _)| name == word);
-        of_word.map_or_else(|| (*word).to_owned(), |(_, file)| file.clone())
-    };
-    let killers = subject.killers.iter();
-    Ok(killers
-        .map(|(name, words)| (*name, words.iter().map(full).collect()))
-        .collect())
+    let tests = subject.tests.iter();
+    tests
+        .map(|(variable, name)| Ok((*variable, executable(name)?)))
+        .collect()
 }
 
 /// Returns the output of a command, or an error if the command fails.
@@ -344,7 +295,7 @@ fn output(root: &Path, command: &mut Command) -> Result<String, String> {
 struct Trial<'a> {
     root: &'a Path,
     subject: &'static Subject,
-    killers: Vec<(&'static str, Vec<String>)>,
+    tests: Vec<(&'static str, String)>,
 }
 
 impl Trial<'_> {
@@ -405,25 +356,13 @@ impl Trial<'_> {
         if hawser_driver::compile(&copy.main).failed() {
             return Fate::Stillborn;
         }
-        let main = copy.main.display().to_string();
-        let folder = copy.folder.display().to_string();
-        for (name, words) in &self.killers {
-            let words: Vec<String> = words
-                .iter()
-                .map(|word| word.replace("{program}", &main).replace("{folder}", &folder))
-                .collect();
-            let Some((program, arguments)) = words.split_first() else {
-                continue;
-            };
+        for (name, command) in self.subject.killers {
             let child = Command::new("sh")
-                .args([
-                    "-c",
-                    &format!("ulimit -t {PROCESSOR_SECONDS}; exec \"$@\""),
-                    "limited",
-                    program,
-                ])
-                .args(arguments)
-                .env(self.subject.variable, &main)
+                .args(["-c", &format!("ulimit -t {PROCESSOR_SECONDS}; {command}")])
+                .env("PROGRAM", &copy.main)
+                .env("FOLDER", &copy.folder)
+                .envs(self.tests.iter().map(|(variable, program)| (variable, program)))
+                .env(self.subject.variable, &copy.main)
                 .current_dir(self.root)
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -435,7 +374,7 @@ impl Trial<'_> {
                     }
                 }
                 Err(error) => {
-                    eprintln!("cannot start {program}: {error}");
+                    eprintln!("cannot start a shell: {error}");
                     return Fate::Stillborn;
                 }
             }

@@ -1,6 +1,5 @@
 //! The configuration of an interface, and the errors that it can have.
 
-use std::fmt;
 use std::net::IpAddr;
 
 /// The addresses and routes of an [`super::Interface`].
@@ -20,20 +19,26 @@ pub struct InterfaceConfig {
 pub const MAX_ADDRESSES: usize = 32;
 
 /// An [`InterfaceConfig`] was rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The configuration has no address.
+    #[error("the interface needs at least one address")]
     NoAddress,
     /// The configuration has more than [`MAX_ADDRESSES`] addresses.
+    #[error("an interface can have at most {max} addresses, not {0}", max = MAX_ADDRESSES)]
     TooManyAddresses(usize),
     /// The address cannot belong to one host: it is unspecified, loopback, multicast or broadcast.
+    #[error("{0} cannot be an interface's address")]
     Address(IpAddr),
     /// The prefix is longer than the address.
+    #[error("the prefix length {1} is too large for {0}")]
     PrefixLength(IpAddr, u8),
     /// The gateway is outside the interface's subnets, or is one of its own addresses.
+    #[error("the gateway {0} is not a neighbour on any of the interface's subnets")]
     Gateway(IpAddr),
     /// The MTU, or the wire's if that is smaller, is below the minimum of the family in use. The minimum is
     /// 68 bytes for IPv4 (RFC 791) and 1280 for IPv6 (RFC 8200, 5).
+    #[error("an MTU of {mtu} bytes is below the {min} that the addresses need")]
     Mtu {
         /// The configured MTU or the wire's, in bytes.
         mtu: u32,
@@ -41,35 +46,3 @@ pub enum ConfigError {
         min: u32,
     },
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConfigError::NoAddress => f.write_str("the interface needs at least one address"),
-            ConfigError::TooManyAddresses(n) => {
-                write!(
-                    f,
-                    "an interface can have at most {MAX_ADDRESSES} addresses, not {n}"
-                )
-            }
-            ConfigError::Address(ip) => write!(f, "{ip} cannot be an interface's address"),
-            ConfigError::PrefixLength(ip, bits) => {
-                write!(f, "the prefix length {bits} is too large for {ip}")
-            }
-            ConfigError::Gateway(ip) => {
-                write!(
-                    f,
-                    "the gateway {ip} is not a neighbour on any of the interface's subnets"
-                )
-            }
-            ConfigError::Mtu { mtu, min } => {
-                write!(
-                    f,
-                    "an MTU of {mtu} bytes is below the {min} that the addresses need"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}

@@ -132,29 +132,18 @@ impl Counters {
 }
 
 /// A packet cannot be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreachable {
     /// The destination is not one host's address: unspecified, loopback, multicast or broadcast.
+    #[error("the destination is not a host's address")]
     Destination,
     /// The interface has no address of the destination's family.
+    #[error("the interface has no address of the destination's family")]
     Family,
     /// The given source is not one of the interface's addresses.
+    #[error("the source is not an address of the interface")]
     Source,
     /// The destination is on no subnet of ours, and there is no gateway.
+    #[error("no route to the destination: no subnet contains it, and no gateway is set")]
     NoRoute,
 }
-
-impl fmt::Display for Unreachable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Unreachable::Destination => "the destination is not a host's address",
-            Unreachable::Family => "the interface has no address of the destination's family",
-            Unreachable::Source => "the source is not an address of the interface",
-            Unreachable::NoRoute => {
-                "no route to the destination: no subnet contains it, and no gateway is set"
-            }
-        })
-    }
-}
-
-impl std::error::Error for Unreachable {}

@@ -1,6 +1,5 @@
 //! Builds a shared library from a checked program.
 
-use std::fmt;
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -15,16 +14,23 @@ use hawser_ir::{EventId, Module};
 use super::{texts, toolchain};
 
 /// A library could not be built.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The program uses a construct that does not run as machine code.
+    #[error(transparent)]
     Unsupported(Unsupported),
     /// No C compiler was found.
+    #[error(
+        "cannot find the C compiler `{compiler}`: install one (Debian: apt install gcc libc6-dev; Fedora: dnf \
+         install gcc; Alpine: apk add gcc musl-dev), or name yours with CC=…; programs run without one on the \
+         interpreter (--engine interp)"
+    )]
     NoCompiler {
         /// The command that was not found.
         compiler: String,
     },
     /// The compiler rejected the C. The emitter or the compiler's configuration is at fault.
+    #[error("{compiler} cannot compile the program's C:\n{output}")]
     Compiler {
         /// The compiler's command.
         compiler: String,
@@ -32,39 +38,14 @@ pub enum BuildError {
         output: String,
     },
     /// A file could not be written, or a process could not be run.
+    #[error("{what}: {error}")]
     Io {
         /// The operation that failed.
         what: String,
         /// The system's error.
+        #[source]
         error: io::Error,
     },
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BuildError::Unsupported(unsupported) => unsupported.fmt(f),
-            BuildError::NoCompiler { compiler } => write!(
-                f,
-                "cannot find the C compiler `{compiler}`: install one (Debian: apt install gcc libc6-dev; \
-                 Fedora: dnf install gcc; Alpine: apk add gcc musl-dev), or name yours with CC=…; programs \
-                 run without one on the interpreter (--engine interp)"
-            ),
-            BuildError::Compiler { compiler, output } => {
-                write!(f, "{compiler} cannot compile the program's C:\n{output}")
-            }
-            BuildError::Io { what, error } => write!(f, "{what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for BuildError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            BuildError::Io { error, .. } => Some(error),
-            BuildError::Unsupported(_) | BuildError::NoCompiler { .. } | BuildError::Compiler { .. } => None,
-        }
-    }
 }
 
 /// Emits a program as one C file for a machine, with line marks that point into the program.

@@ -28,9 +28,10 @@ use crate::native::{Code, Mapped};
 const MAX_LIBRARY_BYTES: u64 = 1 << 26;
 
 /// A library could not be run.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// The file does not exist, or is not a library for this machine.
+    #[error("cannot load {}: {why}", .path.display())]
     Unreadable {
         /// The path of the library.
         path: PathBuf,
@@ -38,6 +39,10 @@ pub enum LibraryError {
         why: String,
     },
     /// Users other than this one and root could have written to the file.
+    #[error(
+        "{} is not run: {why}; machine code is run only from files that only you or root can change",
+        .path.display()
+    )]
     NotOurs {
         /// The path of the library.
         path: PathBuf,
@@ -45,10 +50,17 @@ pub enum LibraryError {
         why: &'static str,
     },
     /// The file is not a transport program.
+    #[error("{} contains no transport program; make one with: hawser build FILE.mtp", .0.display())]
     Foreign(PathBuf),
     /// Another build of Hawser made the library, or its text does not match its code.
+    #[error(
+        "{path} was made by another version of Hawser, or has been changed: build it again with: hawser build \
+         FILE.mtp -o {path}",
+        path = .0.display()
+    )]
     Stale(PathBuf),
     /// The text does not pass this build's checker.
+    #[error(transparent)]
     Rejected(Rejected),
 }
 
@@ -58,39 +70,6 @@ pub enum LibraryError {
 pub fn texts_in_library(library: &[u8]) -> Option<Vec<(String, String)>> {
     texts_of(library).ok()
 }
-
-impl fmt::Display for LibraryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LibraryError::Unreadable { path, why } => write!(f, "cannot load {}: {why}", path.display()),
-            LibraryError::NotOurs { path, why } => {
-                write!(
-                    f,
-                    "{} is not run: {why}; machine code is run only from files that only you or root can \
-                     change",
-                    path.display()
-                )
-            }
-            LibraryError::Foreign(path) => {
-                write!(
-                    f,
-                    "{} contains no transport program; make one with: hawser build FILE.mtp",
-                    path.display()
-                )
-            }
-            LibraryError::Stale(path) => write!(
-                f,
-                "{} was made by another version of Hawser, or has been changed: build it again with: hawser \
-                 build FILE.mtp -o {}",
-                path.display(),
-                path.display()
-            ),
-            LibraryError::Rejected(rejected) => rejected.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for LibraryError {}
 
 /// `hw_library`, the table that a library exports under this name.
 #[repr(C)]

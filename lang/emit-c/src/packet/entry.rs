@@ -135,7 +135,7 @@ impl Emitter<'_> {
             if !matches!(parser.source, Source::App(_) | Source::Start) {
                 out.line("    run->packet->cursor = hw_cursor_over(packet);");
             }
-            let call = self.parser_call(parser);
+            let call = self.view_call(parser.func, views(parser.source));
             out.line(&format!("    {call};"));
             out.line("    break;");
         }
@@ -184,11 +184,6 @@ impl Emitter<'_> {
         out.directive(&format!("#define HW_IP_PARSERS(X){ip}"));
         out.directive(&format!("#define HW_UDP_PARSERS(X){udp}"));
         out.directive(&format!("#define HW_UDP_PORT {first}"));
-    }
-
-    /// Returns the call of a parser with the arguments of its source.
-    fn parser_call(&mut self, parser: &Parser) -> String {
-        self.view_call(parser.func, views(parser.source))
     }
 
     /// True if a function is a parser whose sources provide all that it takes.

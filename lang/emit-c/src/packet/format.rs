@@ -67,12 +67,7 @@ pub(super) fn static_len(blueprint: &Blueprint) -> Option<u32> {
 pub(super) fn options(blueprint: &Blueprint) -> Option<(OptListId, u32, u32)> {
     blueprint.header.iter().find_map(|field| match field {
         WireField::Options { list, offset, cap } => Some((*list, *offset, *cap)),
-        WireField::Bits { .. }
-        | WireField::Varint { .. }
-        | WireField::Bytes { .. }
-        | WireField::Opaque { .. }
-        | WireField::Nested { .. }
-        | WireField::Repeat { .. } => None,
+        _ => None,
     })
 }
 
@@ -100,12 +95,7 @@ pub(super) fn bits(field: &WireField) -> Option<Bits<'_>> {
         WireField::Bits { offset, ty, bits, little, fill, .. } => {
             Some(Bits { offset: *offset, ty, bits: *bits, little: *little, fill: fill.as_ref() })
         }
-        WireField::Varint { .. }
-        | WireField::Bytes { .. }
-        | WireField::Opaque { .. }
-        | WireField::Nested { .. }
-        | WireField::Options { .. }
-        | WireField::Repeat { .. } => None,
+        _ => None,
     }
 }
 

@@ -18,8 +18,8 @@ pub(super) fn literal(rng: &mut Rng, ty: &Type) -> String {
         Type::Time => format!("time_t({})", rng.edge(64)),
         Type::Varint => format!("uint64({})", rng.edge(62)),
         Type::Enum => (*rng.pick(&["RED", "GREEN", "kinds::BLUE", "kinds(7)"])).to_owned(),
-        Type::Addr => "NONE".to_owned(),
-        Type::Ip
+        Type::Addr
+        | Type::Ip
         | Type::Id
         | Type::Bytes(_)
         | Type::Data
@@ -49,31 +49,12 @@ fn signed(rng: &mut Rng, bits: u8) -> String {
 
 /// Generates an index of a list, mostly a valid position.
 pub(super) fn index(rng: &mut Rng, ty: &Type) -> String {
-    match ty {
-        Type::Uint(bits) => {
-            let small = rng.below(5) as u64 & (u64::MAX >> (64 - u32::from(*bits)));
-            let value = if rng.one_in(6) { rng.edge(*bits) } else { small };
-            format!("uint{bits}({value})")
-        }
-        Type::Int(_)
-        | Type::Bool
-        | Type::Seq(_)
-        | Type::Duration
-        | Type::Time
-        | Type::Varint
-        | Type::Enum
-        | Type::Addr
-        | Type::Ip
-        | Type::Id
-        | Type::Bytes(_)
-        | Type::Data
-        | Type::Record(_)
-        | Type::Array(..)
-        | Type::List(..)
-        | Type::Sorted(..)
-        | Type::Window(..)
-        | Type::Options(..) => literal(rng, ty),
-    }
+    let Type::Uint(bits) = ty else {
+        return literal(rng, ty);
+    };
+    let small = rng.below(5) as u64 & (u64::MAX >> (64 - u32::from(*bits)));
+    let value = if rng.one_in(6) { rng.edge(*bits) } else { small };
+    format!("uint{bits}({value})")
 }
 
 /// Returns the type and the number of a literal that this module has written.

@@ -126,18 +126,6 @@ fn step(
                 at.writable,
             ))
         }
-        Type::Bool
-        | Type::Uint(_)
-        | Type::Int(_)
-        | Type::Seq(_)
-        | Type::Duration
-        | Type::Time
-        | Type::Varint
-        | Type::Enum
-        | Type::Addr
-        | Type::Ip
-        | Type::Id
-        | Type::Bytes(_)
-        | Type::Window(..) => None,
+        _ => None,
     }
 }

@@ -48,27 +48,18 @@ impl Type {
 
     /// True for types that fit in a register.
     pub(super) fn is_scalar(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Type::Bool
-            | Type::Uint(_)
-            | Type::Int(_)
-            | Type::Seq(_)
-            | Type::Duration
-            | Type::Time
-            | Type::Varint
-            | Type::Enum
-            | Type::Addr => true,
-            Type::Ip
-            | Type::Id
-            | Type::Bytes(_)
-            | Type::Data
-            | Type::Record(_)
-            | Type::Array(..)
-            | Type::List(..)
-            | Type::Sorted(..)
-            | Type::Window(..)
-            | Type::Options(..) => false,
-        }
+                | Type::Uint(_)
+                | Type::Int(_)
+                | Type::Seq(_)
+                | Type::Duration
+                | Type::Time
+                | Type::Varint
+                | Type::Enum
+                | Type::Addr
+        )
     }
 
     /// Returns an integer type of any width.

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
+use hawser_ir::number::{Shape, reduce};
 use hawser_ir::{FieldRef, Layout, Ty};
 
 use super::List;
 use crate::memory::{Loc, Memory};
-use crate::number::{Shape, reduce};
 
 /// A sorted list in memory; laid out like a list.
 #[derive(Clone, Copy, Debug)]

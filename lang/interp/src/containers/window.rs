@@ -4,10 +4,10 @@
 //! adjacent. Positions below the head do not exist. All arithmetic is on distances from the head, so that one
 //! rule serves plain and circular numbers.
 
+use hawser_ir::number::Shape;
 use hawser_ir::{Ty, WINDOW_HEADER};
 
 use crate::memory::{Loc, Memory};
-use crate::number::Shape;
 
 /// The size of a run in bytes.
 const RUN: usize = 16;

@@ -1,7 +1,6 @@
 //! Checked expressions that are ready to be evaluated.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use hawser_check::Visible;
@@ -15,34 +14,21 @@ use crate::debug::program::HostProgram;
 const MAX_KEPT: usize = 64;
 
 /// An expression could not be evaluated.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum PrintError {
     /// The checker rejects it.
+    #[error("{}", render(&.0.diagnostics, &.0.sources, false).trim_end())]
     Wrong(Box<Compilation>),
     /// A function that it calls did not return.
+    #[error("a function that it calls ended without a value")]
     NoValue,
     /// The run is over, and no host is selected.
+    #[error("the run is over: choose a host, or go back")]
     Over,
     /// The condition is not a truth value.
+    #[error("a condition must be of type `bool`: compare, for example `x != 0`")]
     Condition,
 }
-
-impl fmt::Display for PrintError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PrintError::Wrong(wrong) => {
-                f.write_str(render(&wrong.diagnostics, &wrong.sources, false).trim_end())
-            }
-            PrintError::NoValue => f.write_str("a function that it calls ended without a value"),
-            PrintError::Over => f.write_str("the run is over: choose a host, or go back"),
-            PrintError::Condition => {
-                f.write_str("a condition must be of type `bool`: compare, for example `x != 0`")
-            }
-        }
-    }
-}
-
-impl std::error::Error for PrintError {}
 
 /// A cache of checked expressions, by host, text and visible variables.
 #[derive(Default)]

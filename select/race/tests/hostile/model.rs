@@ -1,14 +1,13 @@
-//! The race driven by arbitrary events, for a fuzzer. It has no other use.
+//! The race driven by arbitrary events. The fuzz target `race` uses it, too.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hawser_time::Instant;
-
-use crate::{
+use hawser_race::{
     Action, Cache, Candidate, CandidateId, Connectionless, Event, Failure, Family, Handshake, Key, Knowledge,
     Limits, Outcome, Profile, Question, Questions, Race, Request, Security, Service,
 };
+use hawser_time::Instant;
 
 /// Makes a race and its events from bytes, and a cache that is consulted and updated.
 ///
@@ -19,7 +18,7 @@ use crate::{
 /// * an attempt neither wins, fails nor is cancelled
 /// * a candidate starts with less security than requested
 /// * the cache exceeds its limit
-pub fn race(data: &[u8]) {
+pub(crate) fn race(data: &[u8]) {
     let mut bytes = Bytes(data);
     let profile = Profile::ALL[usize::from(bytes.next() % 4)].clone();
     let request = Request {

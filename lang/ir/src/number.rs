@@ -1,30 +1,31 @@
-//! Total arithmetic (docs/language.md, Expressions). Values are 64-bit registers, with unsigned types
-//! zero-extended and signed types sign-extended from their width.
+//! Total arithmetic (docs/language.md, Expressions): its meaning for the interpreter, and for constants in the
+//! checker. Values are 64-bit registers, with unsigned types zero-extended and signed types sign-extended from
+//! their width.
 //!
 //! No operation traps. Circular order is that of serial numbers (RFC 1982). As [`CmpOp`] says, the antipode
 //! is below on both sides.
 
-use hawser_ir::{BinOp, Builtin, CmpOp, Ty, UnOp};
+use crate::{BinOp, Builtin, CmpOp, Ty, UnOp};
 
 /// The properties of a scalar type that arithmetic depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) bits: u32,
-    pub(crate) signed: bool,
-    pub(crate) circular: bool,
+pub struct Shape {
+    pub bits: u32,
+    pub signed: bool,
+    pub circular: bool,
 }
 
 impl Shape {
     /// Returns the shape of a scalar type; it is never called for aggregates.
     #[inline]
-    pub(crate) fn of(ty: &Ty) -> Shape {
+    pub fn of(ty: &Ty) -> Shape {
         let (bits, signed) = ty.width().unwrap_or((64, false));
         Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
     }
 
     /// Returns the size of the type in memory, in bytes.
     #[inline]
-    pub(crate) fn size(self) -> usize {
+    pub fn size(self) -> usize {
         match self.bits {
             0..=8 => 1,
             9..=16 => 2,
@@ -33,9 +34,19 @@ impl Shape {
         }
     }
 
+    /// Returns the size of the type in memory, in bits.
+    pub fn storage(self) -> u32 {
+        8 * self.size() as u32
+    }
+
+    /// True if the type uses all bits of its memory.
+    pub fn is_whole(self) -> bool {
+        self.bits == self.storage()
+    }
+
     /// Truncates to the width, then sign-extends if the type is signed.
     #[inline]
-    pub(crate) fn fit(self, value: u64) -> u64 {
+    pub fn fit(self, value: u64) -> u64 {
         let spare = 64 - self.bits.clamp(1, 64);
         if self.signed {
             ((value << spare) as i64 >> spare) as u64
@@ -51,7 +62,7 @@ impl Shape {
 
     /// True if `a < b` in the type's order.
     #[inline]
-    pub(crate) fn less(self, a: u64, b: u64) -> bool {
+    pub fn less(self, a: u64, b: u64) -> bool {
         if self.circular {
             self.fit(a.wrapping_sub(b)) >> (self.bits - 1) == 1
         } else if self.signed {
@@ -64,7 +75,7 @@ impl Shape {
 
 /// Reduces to a type's width: truncates or extends. `Bool` becomes `value != 0`.
 #[inline]
-pub(crate) fn reduce(value: u64, ty: &Ty) -> u64 {
+pub fn reduce(value: u64, ty: &Ty) -> u64 {
     if matches!(ty, Ty::Bool) {
         u64::from(value != 0)
     } else {
@@ -74,7 +85,7 @@ pub(crate) fn reduce(value: u64, ty: &Ty) -> u64 {
 
 /// Arithmetic in the type's width.
 #[inline]
-pub(crate) fn binary(op: BinOp, a: u64, b: u64, ty: &Ty) -> u64 {
+pub fn binary(op: BinOp, a: u64, b: u64, ty: &Ty) -> u64 {
     let shape = Shape::of(ty);
     let amount = || shape.raw(b) % u64::from(shape.bits);
     let value = match op {
@@ -97,9 +108,23 @@ pub(crate) fn binary(op: BinOp, a: u64, b: u64, ty: &Ty) -> u64 {
     reduce(value, ty)
 }
 
+impl CmpOp {
+    /// Compares two values in their own order.
+    pub fn holds<T: Ord>(self, a: T, b: T) -> bool {
+        match self {
+            CmpOp::Eq => a == b,
+            CmpOp::Ne => a != b,
+            CmpOp::Lt => a < b,
+            CmpOp::Le => a <= b,
+            CmpOp::Gt => a > b,
+            CmpOp::Ge => a >= b,
+        }
+    }
+}
+
 /// Compares two values of the given type.
 #[inline]
-pub(crate) fn compare(op: CmpOp, a: u64, b: u64, ty: &Ty) -> bool {
+pub fn compare(op: CmpOp, a: u64, b: u64, ty: &Ty) -> bool {
     let shape = Shape::of(ty);
     match op {
         CmpOp::Eq => a == b,
@@ -111,7 +136,8 @@ pub(crate) fn compare(op: CmpOp, a: u64, b: u64, ty: &Ty) -> bool {
     }
 }
 
-pub(crate) fn unary(op: UnOp, a: u64, ty: &Ty) -> u64 {
+#[inline]
+pub fn unary(op: UnOp, a: u64, ty: &Ty) -> u64 {
     match op {
         UnOp::Neg => reduce(a.wrapping_neg(), ty),
         UnOp::Not => Shape::of(ty).fit(!a),
@@ -121,7 +147,8 @@ pub(crate) fn unary(op: UnOp, a: u64, ty: &Ty) -> u64 {
 
 /// Evaluates a function of the language over up to three scalars. `ty` is the first operand's type; the
 /// caller reduces the value to the result's type.
-pub(crate) fn builtin(function: Builtin, [a, b, c]: [u64; 3], ty: &Ty) -> u64 {
+#[inline]
+pub fn builtin(function: Builtin, [a, b, c]: [u64; 3], ty: &Ty) -> u64 {
     let shape = Shape::of(ty);
     match function {
         Builtin::Min => {
@@ -206,7 +233,8 @@ fn cbrt(value: u64) -> u64 {
 }
 
 /// Returns the number of bytes of a variable-length integer (RFC 9000, section 16).
-pub(crate) fn varint_len(value: u64) -> usize {
+#[inline]
+pub fn varint_len(value: u64) -> usize {
     match value {
         0..=0x3f => 1,
         0x40..=0x3fff => 2,
