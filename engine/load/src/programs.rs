@@ -14,7 +14,7 @@ pub use crate::{
     AttachError, Attachments, BuildError, Engine, Installed, LoadError, Loaded, Machine, build, emit,
 };
 use crate::{ParamError, RunError, Unsupported};
-pub use hawser_ir::Module;
+pub use hawser_ir::{ADDRESS_HALVES, Module};
 
 /// A program could not be prepared.
 #[derive(Debug, thiserror::Error)]

@@ -164,6 +164,7 @@ impl<'a> Body<'_, 'a> {
             }
             is_any = true;
             let name = Ident { name: field.name, span: at };
+            self.ck.note_copy(&name, id, other);
             if let Value::Place(own) = self.struct_field(from.clone(), other, &name) {
                 self.copy_field(inside(place, field.offset, field.ty), own, &name.name, at);
             }

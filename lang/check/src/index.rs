@@ -90,6 +90,19 @@ pub struct Index {
     pub uses: Vec<(Span, Meaning)>,
     /// The names that could stand at the place in question.
     pub members: Vec<Member>,
+    /// The fields that are copied by name, in the order of the text's functions.
+    pub copies: Vec<Copied>,
+}
+
+/// A field that `place = {structure};` copies by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// The place of the structure between the braces.
+    pub at: Span,
+    /// The declaration of the field that is set, unless it is built in.
+    pub to: Option<Span>,
+    /// The declaration of the field that is read, unless it is built in.
+    pub from: Option<Span>,
 }
 
 /// The names recorded while a program is checked.
@@ -100,6 +113,7 @@ pub(crate) struct Notes {
     locals: RefCell<Vec<Declaration>>,
     wire: RefCell<HashMap<Span, (u32, u32)>>,
     members: RefCell<Vec<Member>>,
+    copies: RefCell<Vec<Copied>>,
     asked: Option<Span>,
 }
 
@@ -172,11 +186,8 @@ impl Checker<'_> {
         if self.notes.is_none() {
             return;
         }
-        let record = self.record_of(id).map(|record| &self.records[record]);
-        let declared =
-            record.and_then(|record| record.members.iter().find(|member| member.name.name == name.name));
-        match declared {
-            Some(member) => self.note_use(name.span, member.name.span),
+        match self.declared_field(id, &name.name) {
+            Some(declared) => self.note_use(name.span, declared),
             None => {
                 if let Some(member) = self.brought_field(id, &name.name) {
                     self.note_brought(name, member);
@@ -184,6 +195,22 @@ impl Checker<'_> {
             }
         }
         self.answer(name.span, || self.fields_of(id));
+    }
+
+    /// Records a field that is copied by its name.
+    pub(crate) fn note_copy(&self, name: &Ident, to: StructId, from: StructId) {
+        if let Some(notes) = &self.notes {
+            let [to, from] = [to, from].map(|id| self.declared_field(id, &name.name));
+            notes.copies.borrow_mut().push(Copied { at: name.span, to, from });
+        }
+    }
+
+    /// Returns the place at which a structure declares a field.
+    fn declared_field(&self, id: StructId, name: &str) -> Option<Span> {
+        let record = &self.records[self.record_of(id)?];
+        let mut members = record.members.iter();
+        let member = members.find(|member| member.name.name == name)?;
+        Some(member.name.span)
     }
 
     /// Finds a built-in field of a structure without listing all the others.
@@ -296,7 +323,7 @@ impl Checker<'_> {
         let Some(notes) = self.notes.take() else {
             return Index::default();
         };
-        let Notes { uses, locals, wire, members, .. } = *notes;
+        let Notes { uses, locals, wire, members, copies, .. } = *notes;
         let (mut uses, wire) = (uses.into_inner(), wire.into_inner());
         let mut declared = locals.into_inner();
         self.declared_values(&mut declared);
@@ -310,7 +337,12 @@ impl Checker<'_> {
         uses.reverse();
         uses.sort_by_key(|(at, _)| (at.file, at.start, at.end));
         uses.dedup_by_key(|(at, _)| *at);
-        Index { declarations, uses, members: members.into_inner() }
+        Index {
+            declarations,
+            uses,
+            members: members.into_inner(),
+            copies: copies.into_inner(),
+        }
     }
 
     fn declared_values(&self, out: &mut Vec<Declaration>) {

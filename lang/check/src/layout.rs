@@ -13,7 +13,7 @@ use hawser_syntax::ast::{self, Ident, Span, TypeArg};
 use crate::codes;
 use crate::names::Def;
 use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, MemberDecl, MemberType, OptListUse, Progress, RecordKind};
-use crate::types::{Type, is_little};
+use crate::types::{Type, is_wire_only};
 
 /// True if a record can be a header on the wire.
 fn is_wire(kind: RecordKind) -> bool {
@@ -164,23 +164,12 @@ impl<'a> Checker<'a> {
                 if let Some(Def::OptList(list)) = self.lookup(&ty.name) {
                     return self.options_type(kind, list, ty.span);
                 }
-                let wire_only = is_little(&ty.name.name)
-                    || matches!(
-                        ty.name.name.as_str(),
-                        "checksum16_t" | "crc32_t" | "hdrlen4_t" | "data_t"
-                    );
-                if wire_only && !is_wire(kind) {
-                    self.error_hint(
-                        codes::TYPE_NOT_HERE,
-                        ty.span,
-                        "this type is allowed in wire \
-                             formats only",
-                        "expected a type of values",
-                        "a `pkt_bp`, an `opt_t`, or a struct nested in one may have it",
-                    );
+                let name = ty.name.name.as_str();
+                if (is_wire_only(name) || name == "data_t") && !is_wire(kind) {
+                    self.only_on_the_wire(ty.span);
                     return None;
                 }
-                let resolved = self.resolve(ty);
+                let resolved = self.resolve_field(ty);
                 self.storable(resolved, ty.span)
             }
         }

@@ -172,7 +172,7 @@ impl<'a> Checker<'a> {
                     .iter()
                     .find(|f| f.name == field.name.name)
                     .map(|f| f.ty.clone());
-                match (known, self.resolve(&field.ty)) {
+                match (known, self.resolve_field(&field.ty)) {
                     (_, Type::Error) => {}
                     (Some(known), Type::Value(found)) if known == found => {}
                     (Some(known), _) => {

@@ -30,8 +30,30 @@ pub(crate) enum Type {
 }
 
 impl<'a> Checker<'a> {
-    /// Resolves a type as written. An unknown type is reported once and silent from then on.
+    /// Resolves the type of a value. An unknown type is reported once and silent from then on.
     pub(crate) fn resolve(&mut self, ty: &'a ast::Type) -> Type {
+        match is_wire_only(&ty.name.name) {
+            true => self.only_on_the_wire(ty.span),
+            false => self.resolve_field(ty),
+        }
+    }
+
+    /// Reports a type that only a field on the wire may have.
+    pub(crate) fn only_on_the_wire(&mut self, at: Span) -> Type {
+        self.report(
+            Diagnostic::error(
+                codes::TYPE_NOT_HERE,
+                at,
+                "this type is allowed in wire formats only",
+            )
+            .label("expected a type of values")
+            .hint("a `pkt_bp`, an `opt_t`, or a struct nested in one may have it"),
+        );
+        Type::Error
+    }
+
+    /// Resolves the type of a field, which may be one that only the wire has.
+    pub(crate) fn resolve_field(&mut self, ty: &'a ast::Type) -> Type {
         let name = ty.name.name.as_str();
         if name.is_empty() {
             return Type::Error;
@@ -400,6 +422,11 @@ fn plain_type(name: &str) -> Option<Type> {
         "void" => Type::Void,
         _ => return None,
     })
+}
+
+/// True for a form on the wire, whose values are plain numbers in memory.
+pub(crate) fn is_wire_only(name: &str) -> bool {
+    is_little(name) || matches!(name, "checksum16_t" | "crc32_t" | "hdrlen4_t")
 }
 
 /// True for an integer whose least significant byte comes first on the wire.

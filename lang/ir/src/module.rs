@@ -108,6 +108,18 @@ pub struct EnumNames {
     pub variants: Vec<(u64, String)>,
 }
 
+impl EnumNames {
+    /// Returns the name of the variant with a number of this many bits. Numbers of variants are those of
+    /// registers, where negative ones are extended to 64 bits.
+    #[must_use]
+    pub fn name_of(&self, number: u64, bits: u8) -> Option<&str> {
+        let unused = 64 - u32::from(bits.clamp(1, 64));
+        let mut variants = self.variants.iter();
+        let variant = variants.find(|(known, _)| known << unused == number << unused);
+        variant.map(|(_, name)| name.as_str())
+    }
+}
+
 /// Behind its name, the two numbers as which a param that is an address is carried: those of its first and of
 /// its last eight bytes. A program's own names have no dot.
 pub const ADDRESS_HALVES: [&str; 2] = [".high", ".low"];

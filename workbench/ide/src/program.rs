@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser_check::index::{Declaration, Meaning};
+use hawser_check::index::{Copied, Declaration, Meaning};
 use hawser_driver::{Analysis, Loader};
 use hawser_syntax::Span;
 use hawser_syntax::ast::Item;
@@ -72,6 +72,11 @@ impl Program {
     /// Returns all resolved names, in order of place.
     pub(crate) fn names(&self) -> &[(Span, Meaning)] {
         &self.names
+    }
+
+    /// Returns the fields that are copied by name.
+    pub(crate) fn copies(&self) -> &[Copied] {
+        &self.analysis.index.copies
     }
 
     /// Returns the declaration of the name at a byte.

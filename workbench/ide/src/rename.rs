@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use hawser_check::index::{Kind, Meaning};
+use hawser_check::index::{Copied, Kind, Meaning};
 use hawser_syntax::token::TokenKind;
 use hawser_syntax::{Diagnostic, Severity, Span};
 
@@ -131,6 +131,7 @@ fn keeps_its_meaning(
         return Err(format!("`{new}` clashes: {}", error.message));
     }
     let moved = |at: Span| moved(before, edits, at);
+    keeps_copies(before, after, &moved, new)?;
     let expected = before.names().iter().map(|(at, meaning)| {
         let meaning = match meaning {
             Meaning::Declared(declared) => Meaning::Declared(moved(*declared)),
@@ -155,6 +156,37 @@ fn keeps_its_meaning(
         }
         None => Err(format!("with `{new}` another name would change its meaning")),
     }
+}
+
+/// True if the same fields are copied by name before and after.
+fn keeps_copies(
+    before: &Program,
+    after: &Program,
+    moved: &dyn Fn(Span) -> Span,
+    new: &str,
+) -> Result<(), Refused> {
+    let expected = before.copies().iter().map(|copied| Copied {
+        at: moved(copied.at),
+        to: copied.to.map(moved),
+        from: copied.from.map(moved),
+    });
+    let expected: Vec<Copied> = expected.collect();
+    let found = after.copies();
+    if expected == found {
+        return Ok(());
+    }
+    let missing = expected.iter().find(|copied| !found.contains(copied));
+    let Some(copied) = missing.or_else(|| found.iter().find(|copied| !expected.contains(copied))) else {
+        return Ok(());
+    };
+    let line = after.text(copied.at.file)[..copied.at.start as usize]
+        .matches('\n')
+        .count()
+        + 1;
+    Err(format!(
+        "with `{new}` other fields would be copied by name: {}, line {line}",
+        after.place(copied.at).path.display()
+    ))
 }
 
 /// Returns the new position of a place after edits.

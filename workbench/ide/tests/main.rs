@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods)] // tests read files
 
+mod dissector;
 mod edit;
 mod hostile;
 mod hover;

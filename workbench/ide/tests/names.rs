@@ -159,6 +159,34 @@ fn a_name_of_the_library_has_a_hover_and_is_not_renamed() {
     assert!(workspace.rename(Path::new("a.mtp"), own, "g").is_ok());
 }
 
+/// Both structures name the field, and the copy names none: a rename of one side alone would lose the copy.
+#[test]
+fn a_rename_that_changes_a_copy_by_name_is_refused() {
+    let text = "struct from_t { uint32 size, seen; }\nstruct to_t { uint32 size, kept; }\n\
+                void f(from_t a, to_t b, to_t c) {\n    b = {a};\n    c = {b};\n    c.kept = a.seen;\n}\n";
+    let workspace = in_memory(&[("a.mtp", text)]);
+    let rename =
+        |what: &str, nth, new: &str| workspace.rename(Path::new("a.mtp"), find(text, what, nth), new);
+    for (nth, new) in [(0, "length"), (1, "length")] {
+        let refused = rename("size", nth, new);
+        assert!(
+            refused
+                .as_ref()
+                .is_err_and(|why| why.contains("copied by name") && why.contains("line 4")),
+            "{refused:?}"
+        );
+    }
+    // A new common field would be copied, too.
+    let refused = rename("seen", 0, "kept");
+    assert!(
+        refused.as_ref().is_err_and(|why| why.contains("copied by name")),
+        "{refused:?}"
+    );
+    // Only the copy between equal structures has this field, and it has it on both sides.
+    assert!(rename("kept", 0, "stored").is_ok());
+    assert!(rename("seen", 0, "noticed").is_ok());
+}
+
 #[test]
 fn an_alternative_controller_is_checked_in_its_program() {
     let (workspace, paths) = opened("transports/tcp");

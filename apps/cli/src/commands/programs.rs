@@ -1,8 +1,9 @@
 //! `hawser programs [NAME…]`: lists transport programs with their params.
 
+use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 
-use hawser::programs::{self, Module};
+use hawser::programs::{self, ADDRESS_HALVES, Module};
 use serde_json::{Value, json};
 
 use super::build::checked;
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             println!(
                 "{:<18} {:>3} params  {}",
                 name.display(),
-                module.params.len(),
+                params(&module).len(),
                 about(&module)
             );
         } else {
@@ -68,14 +69,31 @@ fn as_json(name: &Path, module: &Module) -> Value {
     let params = params(module);
     let params = params.iter().map(|param| {
         let unit = (param.kind == "duration_t").then_some("ns");
-        let value = module.params.iter().find(|known| known.name == param.name);
+        let value = value(module, param.name);
         json!({
             "name": param.name, "type": param.kind, "default": param.default, "about": param.about,
-            "value": value.map(|value| value.default), "unit": unit, "file": param.file, "line": param.line,
+            "value": value, "unit": unit, "file": param.file, "line": param.line,
         })
     });
     let params: Vec<Value> = params.collect();
     json!({ "program": name.display().to_string(), "about": about(module), "params": params })
+}
+
+/// Returns the default of a param: a number, or the text of an address, which the module holds as two numbers.
+fn value(module: &Module, name: &str) -> Option<Value> {
+    let number = |name: &str| {
+        let mut params = module.params.iter();
+        params.find(|param| param.name == name).map(|param| param.default)
+    };
+    if let Some(number) = number(name) {
+        return Some(json!(number));
+    }
+    let [high, low] = ADDRESS_HALVES.map(|half| number(&format!("{name}{half}")));
+    let bits = u128::from(high?) << 64 | u128::from(low?);
+    Some(match Ipv6Addr::from_bits(bits) {
+        Ipv6Addr::UNSPECIFIED => json!("NONE"),
+        address => json!(address.to_canonical().to_string()),
+    })
 }
 
 /// Returns the first sentence of the comment at the head of a program.
@@ -99,7 +117,11 @@ fn params(module: &Module) -> Vec<Param<'_>> {
         lines.filter_map(move |(at, line)| declaration(file, at + 1, line))
     });
     let mut params: Vec<Param<'_>> = lines.collect();
-    let place = |name: &str| module.params.iter().position(|param| param.name == name);
+    let place = |name: &str| {
+        let first_half = format!("{name}{}", ADDRESS_HALVES[0]);
+        let mut params = module.params.iter();
+        params.position(|param| param.name == name || param.name == first_half)
+    };
     params.retain(|param| place(param.name).is_some());
     params.sort_by_key(|param| place(param.name));
     params
@@ -132,6 +154,37 @@ mod tests {
             assert_eq!(listed, declared, "{name}");
             assert!(!about(&module).is_empty(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_param_that_is_an_address_is_listed_as_one() {
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
+        let file = folder.join("served.mtp");
+        let text = "// A program with a server.\n\
+                    param ip_addr_t SERVER = ipv4(0xc000_0201);  // the server\n\
+                    param ip_addr_t OTHER = NONE;\nparam uint32 COUNT = 3;\n\
+                    event go : SYS_EVENT { }\ncontext last { uint32 n; ip_addr_t a; }\n\
+                    void f(go ev, last l) { l.n = COUNT; l.a = SERVER == NONE ? OTHER : SERVER; }\n\
+                    go start() { go e; return e; }\ndispatch d { go -> {f}; }\n\
+                    deploy { register_ep_chains(d); register_ctx_spec(last, GLOBAL); register_ev_parser(start, start); }\n";
+        std::fs::write(&file, text).expect("the file is written");
+        let module = checked(&file).expect("the program is right");
+        let listed = as_json(&file, &module);
+        let params = listed["params"].as_array().expect("params");
+        let shown: Vec<_> = params
+            .iter()
+            .map(|param| (&param["name"], &param["value"]))
+            .collect();
+        let expected = [
+            json!("SERVER"),
+            json!("192.0.2.1"),
+            json!("OTHER"),
+            json!("NONE"),
+            json!("COUNT"),
+            json!(3),
+        ];
+        let expected: Vec<_> = expected.chunks(2).map(|pair| (&pair[0], &pair[1])).collect();
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -210,6 +210,16 @@ impl Body<'_> {
         if a.ty == Type::Ip && self.rules.function && self.rng.one_in(3) {
             return format!("{}.is_v4", a.path);
         }
+        // A value that is made by a call or an instruction needs statements before it.
+        if self.rules.function
+            && self.rng.one_in(3)
+            && let Some(b) = self.aggregate(&a.ty)
+        {
+            let c = self
+                .find(false, &|ty| *ty == a.ty)
+                .map_or("NONE".to_owned(), |c| c.path);
+            return format!("({} in {{{b}, {c}}})", a.path);
+        }
         match self.find(false, &|ty| *ty == a.ty).filter(|_| self.rng.one_in(2)) {
             Some(b) => format!("({} {op} {})", a.path, b.path),
             None => format!("({} {op} NONE)", a.path),

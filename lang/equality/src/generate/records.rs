@@ -142,7 +142,15 @@ fn fields(
 fn container(plan: &Plan, rng: &mut Rng, structs: &[usize]) -> Type {
     let cap = 1 + rng.below(4) as u32;
     match rng.below(5) {
-        4 => Type::Array(Box::new(Type::scalar(rng)), cap),
+        4 => {
+            let elem = match rng.below(6) {
+                0 => Type::Array(Box::new(Type::scalar(rng)), 1 + rng.below(3) as u32),
+                1 => Type::List(Box::new(Type::scalar(rng)), 1 + rng.below(3) as u32),
+                2 => Type::Ip,
+                _ => Type::scalar(rng),
+            };
+            Type::Array(Box::new(elem), cap)
+        }
         0 => Type::List(Box::new(Type::scalar(rng)), cap),
         1 => {
             let elem = match rng.below(4) {

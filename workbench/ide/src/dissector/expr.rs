@@ -3,18 +3,35 @@
 //! Numbers of Lua 5.2 are doubles, which are exact for integers up to 2^53. Values that decide the shape of a
 //! header stay far below that.
 
-use hawser_ir::{Base, BinOp, Builtin, CmpOp, Expr, ExprKind, Module, Place, Ty, UnOp, WireFact};
+use hawser_ir::{Base, BinOp, Builtin, CmpOp, Expr, ExprKind, Module, Ty, UnOp, WireFact};
 
 /// Translates an expression over a header into Lua, or returns `None` if it uses anything else. In the Lua
 /// code, `m` holds the values read so far, by their place in memory; `at` is the header's place there; `f`
 /// holds lengths. Truth values are 0 and 1, as in the language.
 pub(crate) fn value(module: &Module, expr: &Expr) -> Option<String> {
-    let of = |expr: &Expr| value(module, expr);
+    let leaf = |kind: &ExprKind| match kind {
+        ExprKind::Load(place) if place.base == Base::Blueprint && place.steps.is_empty() => {
+            Some(format!("(m[at + {}] or 0)", place.offset))
+        }
+        ExprKind::Wire(WireFact::TotalLen) => Some("f.total".to_owned()),
+        ExprKind::Wire(WireFact::HeaderLen) => Some("f.header".to_owned()),
+        ExprKind::Wire(WireFact::DataLen) => Some("f.data".to_owned()),
+        _ => None, // The shape of a header depends on nothing else.
+    };
+    value_over(module, expr, &leaf)
+}
+
+/// Translates an expression whose loads, and all other values from outside, `leaf` translates.
+pub(crate) fn value_over(
+    module: &Module,
+    expr: &Expr,
+    leaf: &dyn Fn(&ExprKind) -> Option<String>,
+) -> Option<String> {
+    let of = |expr: &Expr| value_over(module, expr, leaf);
     let truth = |text: String| format!("truth({text})");
     Some(match &expr.kind {
         ExprKind::Const(value) => value.to_string(),
         ExprKind::Param(index) => module.params.get(*index as usize)?.default.to_string(),
-        ExprKind::Load(place) => load(place)?,
         ExprKind::Cast(inner) => cast(&of(inner)?, &expr.ty),
         ExprKind::Binary(op, a, b) => binary(*op, &of(a)?, &of(b)?, &expr.ty)?,
         ExprKind::Compare(op, a, b) => {
@@ -41,23 +58,8 @@ pub(crate) fn value(module: &Module, expr: &Expr) -> Option<String> {
         ExprKind::Builtin(Builtin::Max, args) => {
             format!("math.max({}, {})", of(args.first()?)?, of(args.get(1)?)?)
         }
-        ExprKind::Wire(WireFact::TotalLen) => "f.total".to_owned(),
-        ExprKind::Wire(WireFact::HeaderLen) => "f.header".to_owned(),
-        ExprKind::Wire(WireFact::DataLen) => "f.data".to_owned(),
-        _ => return None, // The shape of a header depends on nothing else.
+        other => leaf(other)?,
     })
-}
-
-/// Reads a field of the header, or of a header that the parser read before.
-fn load(place: &Place) -> Option<String> {
-    if !place.steps.is_empty() {
-        return None;
-    }
-    match place.base {
-        Base::Blueprint => Some(format!("(m[at + {}] or 0)", place.offset)),
-        Base::Local => Some(format!("(m[{}] or 0)", place.offset)),
-        Base::Ref(_) | Base::Event | Base::Keyed | Base::Fresh | Base::Global(_) | Base::Scratch => None,
-    }
 }
 
 /// Unsigned types wrap. For signed types, the result is correct only if the value fits.

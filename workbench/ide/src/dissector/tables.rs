@@ -47,13 +47,25 @@ pub(crate) fn tables(module: &Module) -> Result<String, Unsupported> {
 
 fn enums(module: &Module, text: &mut String) {
     line(text, 1, "enums = {");
-    for names in &module.enums {
+    for (index, names) in module.enums.iter().enumerate() {
+        // A number on the wire has only the bits of its type, also if it is negative.
+        let mask = u64::MAX >> (64 - u32::from(bits_of(module, index)));
         let variants = names.variants.iter();
-        let variants = variants.map(|(number, name)| format!("[{number}] = {}", quoted(name)));
+        let variants = variants.map(|(number, name)| format!("[{}] = {}", number & mask, quoted(name)));
         let variants = variants.collect::<Vec<_>>().join(", ");
         line(text, 2, &format!("{{ {variants} }},"));
     }
     line(text, 1, "},");
+}
+
+/// Returns the number of bits of an enum's values.
+fn bits_of(module: &Module, enumeration: usize) -> u8 {
+    let mut fields = module.structs.iter().flat_map(|structure| &structure.fields);
+    let bits = fields.find_map(|field| match field.ty {
+        Ty::Enum { index, bits, .. } if index as usize == enumeration => Some(bits),
+        _ => None,
+    });
+    bits.unwrap_or(64).clamp(1, 64)
 }
 
 fn header(module: &Module, blueprint: &Blueprint, text: &mut String) -> Result<(), Unsupported> {

@@ -211,15 +211,12 @@ impl Reader<'_> {
             Ty::Time | Ty::Timer => self.time(raw),
             Ty::Enum { index, .. } => {
                 let names = self.module.enums.get(*index as usize);
-                let variant =
-                    names.and_then(|names| names.variants.iter().find(|(number, _)| *number == raw));
-                variant.map_or(Value::Number(raw), |(_, name)| Value::Text(name.clone()))
+                match names.and_then(|names| names.name_of(raw, bits)) {
+                    Some(name) => Value::Text(name.to_owned()),
+                    None => integer(raw, bits, signed),
+                }
             }
-            _ if signed => {
-                let unused = 64 - u32::from(bits);
-                Value::Signed((raw << unused) as i64 >> unused)
-            }
-            _ => Value::Number(raw),
+            _ => integer(raw, bits, signed),
         }
     }
 
@@ -312,6 +309,15 @@ pub(crate) fn data(data: &Data) -> Value {
         fields.push((Name::from("seg_size"), Value::Number(data.seg_size.into())));
     }
     Value::Fields(fields)
+}
+
+/// An integer of this many bits.
+fn integer(raw: u64, bits: u8, signed: bool) -> Value {
+    let unused = 64 - u32::from(bits.clamp(1, 64));
+    match signed {
+        true => Value::Signed((raw << unused) as i64 >> unused),
+        false => Value::Number(raw),
+    }
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

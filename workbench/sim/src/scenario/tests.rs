@@ -43,7 +43,7 @@ seed = 7
 duration = "90s"
 linger = "4min"
 program = "tcp"
-params = { RTO = "200ms", ECN = true, LIMIT = 5, BUFFER = "64KiB" }
+params = { RTO = "200ms", ECN = true, LIMIT = 5, BUFFER = "64KiB", SERVER = "2001:db8::1", NONE_OF_IT = "NONE" }
 [[host]]
 name = "a"
 addresses = ["192.0.2.1/24", "2001:db8::1/64"]

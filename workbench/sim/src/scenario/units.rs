@@ -4,6 +4,7 @@
 //! quantity reads as the same value.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ pub struct Sizes {
     pub max: u64,
 }
 
-/// A param's value: a number, a truth value, a time span (nanoseconds) or an amount of data.
+/// A param's value: a number, a truth value, a time span (nanoseconds), an amount of data or an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// An integer.
@@ -52,7 +53,12 @@ pub enum Value {
     Span(Span),
     /// An amount of data, in bytes.
     Bytes(Bytes),
+    /// An address; `None` is written `"NONE"`.
+    Address(Option<IpAddr>),
 }
+
+/// The text of the empty address, as in the language.
+const NO_ADDRESS: &str = "NONE";
 
 /// Formats the value as the language writes it: an amount of data is a number there.
 impl fmt::Display for Value {
@@ -62,6 +68,8 @@ impl fmt::Display for Value {
             Value::Flag(flag) => flag.fmt(f),
             Value::Span(span) => span.fmt(f),
             Value::Bytes(bytes) => bytes.0.fmt(f),
+            Value::Address(Some(address)) => address.fmt(f),
+            Value::Address(None) => f.write_str(NO_ADDRESS),
         }
     }
 }
@@ -335,6 +343,7 @@ impl Serialize for Value {
             Value::Flag(flag) => serializer.serialize_bool(*flag),
             Value::Span(span) => span.serialize(serializer),
             Value::Bytes(bytes) => bytes.serialize(serializer),
+            Value::Address(_) => serializer.collect_str(self),
         }
     }
 }
@@ -351,7 +360,9 @@ impl Visitor<'_> for ValueVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, true or false, a time span such as \"10ms\", or a size such as \"64KiB\"")
+        f.write_str(
+            "a number, true or false, a time span such as \"10ms\", a size such as \"64KiB\", or an address",
+        )
     }
 
     fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Value, E> {
@@ -366,6 +377,12 @@ impl Visitor<'_> for ValueVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+        if let Ok(address) = text.parse() {
+            return Ok(Value::Address(Some(address)));
+        }
+        if text == NO_ADDRESS {
+            return Ok(Value::Address(None));
+        }
         let span = text.parse().map(Value::Span);
         let bytes = |_| text.parse().map(Value::Bytes);
         span.or_else(|error| match error {

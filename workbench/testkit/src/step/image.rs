@@ -177,19 +177,15 @@ impl<'a> Types<'a> {
             Ty::Enum { index, .. } => {
                 let names = &self.module.enums[*index as usize];
                 let variant = names.variants.iter().find(|(_, name)| name == word);
-                let number = variant.map(|(number, _)| *number).or_else(|| plain(word));
+                let number = variant.map(|(number, _)| number & mask);
+                let number = number.or_else(|| integer(word, bits, signed));
                 return number.filter(|number| number & !mask == 0).ok_or_else(|| {
                     let known: Vec<&str> = names.variants.iter().map(|(_, name)| name.as_str()).collect();
                     expected(value, &format!("a {}: {}", names.name, known.join(", ")))
                 });
             }
             Ty::Duration | Ty::Time | Ty::Timer => span::parse(word).map(hawser_time::nanos),
-            _ if signed && word.starts_with('-') => {
-                let number = word.parse::<i64>().ok();
-                let lowest = -(1_i64 << (bits - 1).min(62));
-                number.filter(|n| *n >= lowest).map(|number| number as u64 & mask)
-            }
-            _ => plain(word),
+            _ => integer(word, bits, signed),
         };
         let number = number.filter(|number| number & !mask == 0);
         number.ok_or_else(|| expected(value, &format!("a number of {bits} bits")))
@@ -329,15 +325,13 @@ impl<'a> Types<'a> {
             Ty::Bool => (number != 0).to_string(),
             Ty::Enum { index, .. } => {
                 let names = &self.module.enums[*index as usize];
-                let variant = names.variants.iter().find(|(known, _)| *known == number);
-                variant.map_or_else(|| number.to_string(), |(_, name)| name.clone())
+                match names.name_of(number, bits) {
+                    Some(name) => name.to_owned(),
+                    None => show_integer(number, bits, signed),
+                }
             }
             Ty::Duration | Ty::Time | Ty::Timer => span::show(std::time::Duration::from_nanos(number)),
-            _ if signed => {
-                let unused = 64 - u32::from(bits);
-                ((number << unused) as i64 >> unused).to_string()
-            }
-            _ => number.to_string(),
+            _ => show_integer(number, bits, signed),
         }
     }
 
@@ -445,6 +439,25 @@ fn plain(word: &str) -> Option<u64> {
             .ok()
             .filter(|_| span::parse(word).is_none()),
         false => None,
+    }
+}
+
+/// Reads an integer of this many bits, a negative one as its lowest bits.
+fn integer(word: &str, bits: u8, signed: bool) -> Option<u64> {
+    if !(signed && word.starts_with('-')) {
+        return plain(word);
+    }
+    let unused = 64 - u32::from(bits.clamp(1, 64));
+    let number = word.parse::<i64>().ok();
+    let number = number.filter(|number| *number >= i64::MIN >> unused)?;
+    Some((number as u64) << unused >> unused)
+}
+
+fn show_integer(number: u64, bits: u8, signed: bool) -> String {
+    let unused = 64 - u32::from(bits.clamp(1, 64));
+    match signed {
+        true => ((number << unused) as i64 >> unused).to_string(),
+        false => number.to_string(),
     }
 }
 

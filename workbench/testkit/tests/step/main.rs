@@ -4,6 +4,7 @@ mod examples;
 mod failures;
 mod hostile;
 mod round_trip;
+mod signed;
 mod transports;
 mod verbs;
 
