@@ -9,6 +9,7 @@ use hawser::{lang, programs};
 mod target;
 
 use super::build::compiled;
+use crate::engine::refused;
 use crate::exit::{Exit, Outcome};
 use target::Target;
 
@@ -45,9 +46,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .as_deref()
         .map(|name| programs::resolve(name, &[]))
         .transpose()
-        .map_err(Exit::input)?;
+        .map_err(|error| refused(&error))?;
     let target = args.target.as_deref().map(Target::named).transpose()?;
-    let (mut wrong, mut unreadable) = (0, 0);
+    let (mut wrong, mut worst) = (0, None);
     let mut diagnostics: Vec<serde_json::Value> = Vec::new();
     let mut reports: Vec<serde_json::Value> = Vec::new();
     for file in &args.files {
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             Ok(compiled) => compiled,
             Err(error) => {
                 eprintln!("hawser: {error}");
-                unreadable += 1;
+                worst = worst.max(Some(error.code()));
                 continue;
             }
         };
@@ -116,7 +117,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     match wrong {
-        _ if unreadable > 0 => Err(Exit::input("not every file could be read")),
+        _ if worst == Some(2) => Err(Exit::usage("not every program is known")),
+        _ if worst.is_some() => Err(Exit::input("not every file could be read")),
         0 => Ok(()),
         1 => Err(Exit::failed("one program has errors")),
         n => Err(Exit::failed(format!("{n} programs have errors"))),
