@@ -153,7 +153,7 @@ fn xdp() -> Option<String> {
 fn mptcp() -> Option<String> {
     match fs::read_to_string("/proc/sys/net/mptcp/enabled") {
         Ok(text) if text.trim() == "1" => None,
-        Ok(_) => Some("it is switched off: sysctl net.mptcp.enabled=1".to_owned()),
+        Ok(_) => Some("MPTCP is switched off: sysctl net.mptcp.enabled=1".to_owned()),
         Err(_) => Some("the kernel has no MPTCP: run Linux 5.6 or newer with CONFIG_MPTCP=y".to_owned()),
     }
 }

@@ -155,7 +155,7 @@ impl SessionArgs {
             {
                 let name = stack.transport();
                 return Err(Exit::usage(format!(
-                    "--dev is for a carrier over {name}: name it with --over {name}"
+                    "--dev needs a carrier over {name}: --over {name}"
                 )));
             }
             document.stacks.push(stack);
@@ -194,9 +194,7 @@ impl SessionArgs {
             .iter()
             .any(|(transport, _)| *transport == Transport::Sctp)
         {
-            return Err(Exit::usage(
-                "SCTP has no encryption: it is for sessions with --insecure alone",
-            ));
+            return Err(Exit::usage("SCTP has no encryption, so it needs --insecure"));
         }
         Ok(Asked::Call(Box::new(document)))
     }
@@ -209,9 +207,7 @@ impl SessionArgs {
             (self.state.is_some(), "--state"),
         ] {
             if is_given {
-                return Err(Exit::usage(format!(
-                    "{flag} is for calling, and no SERVER is given to call"
-                )));
+                return Err(Exit::usage(format!("{flag} needs a SERVER to connect to")));
             }
         }
         Ok(Wait {
@@ -293,7 +289,7 @@ pub(crate) fn parse_congestion(name: &str) -> Result<Congestion, String> {
 fn parse_scheduler(name: &str) -> Result<String, String> {
     match scheduler::by_name(name) {
         Some(_) => Ok(name.to_owned()),
-        None => Err("no such scheduler; see --help".to_owned()),
+        None => Err("unknown scheduler; --help lists them".to_owned()),
     }
 }
 

@@ -81,7 +81,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let window = format!("{provider}.conn.cc.cwnd");
     if !client.may_set(&window) {
-        let why = format!("`{name}` has no right to set {window}: an operator's rights file grants it");
+        let why =
+            format!("`{name}` has no right to set {window}; the rights file of the process can grant it");
         return Err(Exit::failed(why));
     }
     if let Some(flow) = args.flow {
@@ -124,16 +125,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
             None => format!("any connection of {provider}"),
         };
         let why = match signals {
-            0 => format!("nothing was steered: no signal of {whose} came in this time"),
+            0 => format!("the command set no window: it received no signal of {whose} in this time"),
             _ => format!(
-                "nothing was steered: {signals} signals came, and none gave {} a window to set",
+                "the command set no window: {signals} signals came, and {} set a window for none of them",
                 controller.name()
             ),
         };
         return Err(Exit::failed(why));
     }
     if !args.client.json {
-        println!("it received {signals} signals; the connections are given back");
+        println!("the command received {signals} signals; it no longer controls the connections");
     }
     Ok(())
 }
@@ -150,7 +151,7 @@ fn has_acted(client: &mut Client, name: &str) -> Result<bool, Exit> {
     }
     match own.iter().rfind(|entry| text(entry, "act") == "refused") {
         Some(entry) => Err(Exit::failed(OneLine(format!(
-            "nothing could be steered: {}",
+            "the process refused every window: {}",
             text(entry, "why")
         )))),
         None => Ok(false),
@@ -169,7 +170,9 @@ fn steerable(client: &mut Client) -> Result<String, Exit> {
     names.sort_unstable();
     names.dedup();
     match names[..] {
-        [] => Err(Exit::failed("nothing there has a window that can be set")),
+        [] => Err(Exit::failed(
+            "no provider of the process has a window that can be set",
+        )),
         [one] => Ok(one.to_owned()),
         _ => Err(Exit::usage(format!(
             "choose one of them with --provider {}",

@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             Some(_) if program.is_some() => {
                 if places.is_empty() {
                     eprintln!(
-                        "hawser: {} attaches nothing: an `attach` statement has to place one of its processors",
+                        "hawser: {} attaches nothing: it needs an `attach` statement for one of its processors",
                         file.display()
                     );
                     wrong += 1;
@@ -131,7 +131,7 @@ fn describe(file: &Path, compilation: &lang::Compilation, explain_offload: bool)
         return;
     };
     let verdict = match module.parsers.is_empty() {
-        true => "no errors, but a part only: it deploys no parser, so nothing would run",
+        true => "no errors; the file is a part of a program: it deploys no parser, so it does not run alone",
         false => "ok",
     };
     println!(

@@ -184,7 +184,7 @@ fn all(args: &Args) -> Outcome {
     }
     if left_out.0.len() == Story::SHOWN {
         return Err(Exit::environment(
-            "nothing of the demonstration can be shown here; the reasons are above",
+            "the demonstration can show none of its parts here; the reasons are above",
         ));
     }
     finish(args, &rows, Value::Object(others))

@@ -150,7 +150,7 @@ fn start(file: &std::path::Path, host: Option<&str>) -> Outcome {
     {
         let names: Vec<&str> = spec.host.iter().map(|host| host.name.as_str()).collect();
         return Err(Exit::usage(format!(
-            "there is no host `{host}`; there are: {}",
+            "the lab has no host `{host}`; its hosts are {}",
             names.join(", ")
         )));
     }
@@ -189,9 +189,6 @@ fn exit_of(error: LabError) -> Exit {
 /// Reports that no cleanup is needed, and the reason.
 #[allow(clippy::unnecessary_wraps, reason = "as all sub-commands")]
 fn clean() -> Outcome {
-    println!(
-        "nothing to clean up: a lab has no name outside of its processes, and they end together, \
-         whatever ends them"
-    );
+    println!("there is nothing to clean up: a lab exists only in its processes, which always end together");
     Ok(())
 }

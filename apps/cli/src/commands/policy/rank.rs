@@ -41,7 +41,7 @@ pub(crate) struct Args {
 fn time(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(time) if time.is_finite() => Ok(time),
-        _ => Err("it is not a number of seconds".into()),
+        _ => Err("expected a number of seconds".into()),
     }
 }
 
@@ -80,8 +80,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     match ranking.candidates.is_empty() {
         false => Ok(()),
-        true if args.explain => Err(Exit::failed("nothing fulfils the request")),
-        true => Err(Exit::failed("nothing fulfils the request; --explain shows why")),
+        true if args.explain => Err(Exit::failed("no candidate fulfils the request")),
+        true => Err(Exit::failed(
+            "no candidate fulfils the request; --explain shows why",
+        )),
     }
 }
 

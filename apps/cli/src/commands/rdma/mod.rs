@@ -101,7 +101,7 @@ pub(crate) struct Client {
 fn parse_mtu(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(mtu @ (256 | 512 | 1024 | 2048 | 4096)) => Ok(mtu),
-        _ => Err("it is 256, 512, 1024, 2048 or 4096".to_owned()),
+        _ => Err("expected 256, 512, 1024, 2048 or 4096".to_owned()),
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct Args {
 
 fn parse_change(name: &str) -> Result<Change, String> {
     let known = Change::ALL.into_iter().find(|change| change.name() == name);
-    known.ok_or_else(|| format!("no change `{name}`; there are: delete, negate, exchange"))
+    known.ok_or_else(|| format!("unknown change `{name}`; the changes are delete, negate and exchange"))
 }
 
 /// The outcome of testing a mutant.
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     bar.finish_and_clear();
     if as_it_is.is_some() {
         return Err(Exit::failed(format!(
-            "{0} as it is does not pass: mend it first, or ask less of it; see: hawser sim swarm {0}",
+            "the unchanged {0} does not pass: correct it first, or ask less of it; see: hawser sim swarm {0}",
             args.program
         )));
     }
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     if all.is_empty() {
         return Err(Exit::usage(
-            "nothing to change: is the file one of the program's?",
+            "the file has nothing to change: is it part of the program?",
         ));
     }
     let fates = trial.all(&all)?;
@@ -224,8 +224,8 @@ fn report(args: &Args, mutants: &[(String, Mutant)], fates: &[Fate]) -> Outcome 
             );
         }
         println!(
-            "{killed} of {counted} mutants killed by {} seeds: {percent} % ({not_taken} more are not taken by the \
-             checker)",
+            "{killed} of {counted} mutants killed by {} seeds: {percent} % (the checker refuses {not_taken} \
+             more)",
             args.runs
         );
     }

@@ -107,9 +107,9 @@ pub(super) fn smaller(
 pub(super) fn summary(shrunk: &Shrunk) -> String {
     let Scenario { flow, at, .. } = &shrunk.scenario;
     let end = if shrunk.is_minimal {
-        "nothing more can be left out"
+        "no smaller scenario fails"
     } else {
-        "the time was up"
+        "the time ended"
     };
     format!(
         "shrunk by {} runs to {} flow{} and {} change{} of links; {end}",

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     // A user at a terminal sees the errors; a script learns of them by the exit code.
     match failed && !is_terminal {
-        true => Err(Exit::failed("not every step could be taken as written")),
+        true => Err(Exit::failed("the program did not take every step as written")),
         false => Ok(()),
     }
 }

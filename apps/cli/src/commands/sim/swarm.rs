@@ -119,7 +119,7 @@ type Vary = (String, Vec<Value>);
 
 fn parse_redundancy(text: &str) -> Result<f64, String> {
     let times = text.parse().ok().filter(|times| (1.0..=100.0).contains(times));
-    times.ok_or_else(|| "it is a number from 1 to 100".to_owned())
+    times.ok_or_else(|| "expected a number from 1 to 100".to_owned())
 }
 
 fn parse_vary(text: &str) -> Result<Vary, String> {
@@ -142,7 +142,7 @@ fn parse_carried(text: &str) -> Result<Carried, String> {
         "calls" => Ok(Carried::of(Kind::Calls)),
         "works" => Ok(Carried::of(Kind::Works)),
         _ => Err(format!(
-            "no `{text}`; there are: stream, messages, datagrams, streams, calls, works"
+            "expected stream, messages, datagrams, streams, calls or works, not `{text}`"
         )),
     }
 }
@@ -203,7 +203,7 @@ fn parse_engines(text: &str) -> Result<Engines, String> {
     match text.parse() {
         Ok(engine) => Ok(Engines { first: engine, second: engine }),
         Err(_) if text == "both" => Ok(Engines { first: Engine::Interp, second: Engine::Native }),
-        Err(_) => Err(format!("no engine `{text}`; there are: interp, native, both")),
+        Err(_) => Err(format!("expected interp, native or both, not `{text}`")),
     }
 }
 
@@ -465,7 +465,7 @@ fn failure(args: &Args, failed: &Failed) -> Exit {
     let hint = match args.claims.plain || differ.is_some() {
         true => "",
         false => {
-            "\na program that cannot do all of it is asked less: --without half_close,ends, or --plain \
+            "\nfor a program with fewer abilities, ask for less: --without half_close,ends, or --plain \
              (docs/swarm.md)"
         }
     };

@@ -69,9 +69,9 @@ pub(crate) struct Args {
 /// Refuses a time span that ends before it begins.
 pub(crate) fn in_order(from: Option<Duration>, to: Option<Duration>) -> Outcome {
     match (from, to) {
-        (Some(from), Some(to)) if from > to => Err(Exit::usage(format!(
-            "--from {from:?} is later than --to {to:?}: nothing lies between them"
-        ))),
+        (Some(from), Some(to)) if from > to => {
+            Err(Exit::usage(format!("--from {from:?} is later than --to {to:?}")))
+        }
         _ => Ok(()),
     }
 }
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             packet.ok_or_else(|| Exit::usage(format!("this run sends fewer than {number} packets")))?;
         if packet.cause == 0 {
             return Err(Exit::usage(format!(
-                "packet {number} is the network layer's: no program sent it"
+                "packet {number} comes from the network layer, and not from a program"
             )));
         }
         filter.packet = Some(packet);
@@ -206,10 +206,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut output = output.lock();
     output.finish()?;
     if output.events == 0 && args.pcapng.is_none() {
-        eprintln!("no event of this run is as the options ask");
+        eprintln!("no event of this run matches the options");
     }
     if let Some(failure) = report.failures.first() {
-        eprintln!("the run broke its promise: {failure}");
+        eprintln!("the run failed: {failure}");
     }
     Ok(())
 }

@@ -104,7 +104,7 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 fn refuse(options: &[(&str, bool)], kind: &str) -> Outcome {
     match options.iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => Err(Exit::usage(format!(
-            "{option} is for {kind}, of which none is given"
+            "{option} applies to {kind}, but none is given"
         ))),
         None => Ok(()),
     }

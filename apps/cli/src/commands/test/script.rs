@@ -197,8 +197,8 @@ fn enter_as_root() -> Outcome {
     let entered = netns::Namespace::create().and_then(|namespace| namespace.enter());
     if entered.is_err() || netns::is_in_user_namespace() {
         return Err(Exit::environment(
-            "--target xdp loads programs into the kernel, which takes root outside of all user namespaces; --target host works \
-             without",
+            "--target xdp loads programs into the kernel, which needs root outside of all user namespaces; --target host works \
+             without it",
         ));
     }
     Ok(())

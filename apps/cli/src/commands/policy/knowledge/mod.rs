@@ -126,7 +126,7 @@ fn put(args: &Put) -> Outcome {
     let request = json!({ "put": nodes });
     if request.to_string().len() > LINE {
         return Err(Exit::input(format!(
-            "it comes to more than {LINE} bytes: put fewer nodes at once"
+            "the nodes take more than {LINE} bytes: put fewer at once"
         )));
     }
     let answer = client.ask(&request).map_err(|error| match error {
