@@ -13,8 +13,8 @@ use crate::exit::{Exit, Outcome};
 /// Compile a program to machine code, to C, or to a dissector for Wireshark
 ///
 /// Every command accepts the library as a program. It holds the source of the program beside the code. It
-/// runs only with the Hawser that built it, and only while no other user can change the file. A C compiler is
-/// needed: $CC, or cc.
+/// runs only with the Hawser that built it, and only while no other user can change the file. The command
+/// needs a C compiler: $CC, or cc.
 ///
 ///   hawser build examples/stop-and-wait.mtp -o stop-and-wait.so
 ///   hawser sim swarm ./stop-and-wait.so --plain

@@ -15,8 +15,9 @@ use crate::version;
 
 /// Report what this machine can do, and how to get what is missing
 ///
-/// Hawser itself needs none of these. Each line names the commands and options that need the capability. The command
-/// creates a TUN device for a moment, changes nothing else, and ends with 0, whatever is missing.
+/// Hawser itself needs none of these capabilities. Each line names the commands and options that need the
+/// capability. The command creates a TUN device for a moment, changes nothing else, and ends with 0,
+/// whatever is missing.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print the report as a JSON object

@@ -61,8 +61,8 @@ struct ServeArgs {
     /// tolerant and TCP the default of the system (docs/sessions.md, Losses)
     #[arg(long, value_name = "NAME", value_parser = parse_congestion)]
     congestion: Option<Congestion>,
-    /// The time without a byte after which a connection is given up: 2 h 4 min by default, the minimum of
-    /// RFC 5382 for translators
+    /// The time without a byte after which the gateway ends a connection: 2 h 4 min by default, the minimum
+    /// of RFC 5382 for translators
     #[arg(long, value_name = "TIME", default_value = "7440s")]
     idle: Span,
     /// The certificate, as PEM; by default a new one is generated

@@ -31,13 +31,13 @@ pub(crate) struct Args {
     /// http://HOST[:PORT]/PATH; the host is a name or an address
     #[arg(value_parser = parse_url)]
     url: Uri,
-    /// The output file; `-` is standard output. By default the last part of the path
+    /// The output file; `-` is standard output. By default its name is the last part of the path
     #[arg(short, long)]
     output: Option<PathBuf>,
     /// Print the result as a JSON object and show no progress
     #[arg(long)]
     json: bool,
-    /// Give up after this many seconds
+    /// End with an error after this number of seconds
     #[arg(long, default_value_t = 600)]
     max_time: u64,
     #[command(flatten)]

@@ -10,13 +10,13 @@ use crate::exit::Outcome;
 
 /// List the built-in transport programs, and the params of a program
 ///
-/// With names, the params of these programs are listed: their types, defaults and descriptions, as the
-/// programs declare them. Commands with `--param` set them.
+/// With names, the command lists the params of these programs: their types, defaults and descriptions, as
+/// the programs declare them. Commands with `--param` set them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Names of built-in programs, or files (.mtp); by default all built-in programs, without their params
     names: Vec<PathBuf>,
-    /// Print a JSON object for each program, with its params, one a line
+    /// Print a JSON object for each program, with its params, one per line
     #[arg(long)]
     json: bool,
 }

@@ -33,7 +33,7 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p99.99", 0.9999),
 ];
 
-/// Call and be called, over any transport program, and measure how long calls take
+/// Make and answer calls over any transport program, and measure their latency
 ///
 /// Messages are carried by the program, or framed on its streams (docs/messages.md):
 ///
@@ -60,7 +60,7 @@ pub(crate) struct Serve {
     /// Maximum size of a message in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
     max_size: u32,
-    /// Never sleep: poll the device all the time, which takes a processor
+    /// Poll the device all the time instead of sleeping, which occupies a processor
     #[arg(long)]
     spin: bool,
     /// Print JSON, one object per line: `listening`, then `served` at the end
@@ -79,7 +79,7 @@ pub(crate) struct Calls {
     /// Size of each call in bytes; replies have the same size
     #[arg(long, value_name = "BYTES", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
     size: u32,
-    /// Calls under way at a time
+    /// The maximum number of calls at a time
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     concurrency: u32,
     /// Number of calls
@@ -91,7 +91,7 @@ pub(crate) struct Calls {
     /// The maximum time of a call
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_limit)]
     deadline: Duration,
-    /// Never sleep: poll the device all the time, which takes a processor
+    /// Poll the device all the time instead of sleeping, which occupies a processor
     #[arg(long)]
     spin: bool,
     /// Print the result as a JSON object and show no progress

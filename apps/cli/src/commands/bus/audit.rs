@@ -6,7 +6,7 @@ use time::UtcDateTime;
 use crate::exit::Outcome;
 use crate::interact::{ClientArgs, exit, list, text};
 
-/// Show the audit log of a running process: what was modified, by whom, and the result
+/// Show the audit log of a running process: modifications, the clients that made them, and the results
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -21,8 +21,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Steer the connections of a running process by a congestion controller in another process
 ///
-/// The controller receives the events of each connection and sets its window under leases: however this
-/// command ends, the transport continues with its own controller.
+/// The controller receives the events of each connection and sets its window under leases. When this
+/// command ends, for any reason, the transport continues with its own controller.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The congestion controller
@@ -45,7 +45,8 @@ pub(crate) struct Args {
     /// The time for which a window is kept when it is not updated: 1s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     lease: Duration,
-    /// The priority: another client's window stays unless this is higher than its priority
+    /// The priority: the command replaces the window of another client only if that client has a lower
+    /// priority
     #[arg(long, default_value_t = 1)]
     priority: u8,
     /// Stop after this time: 30s; by default when the other process ends

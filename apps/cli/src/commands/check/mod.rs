@@ -15,10 +15,9 @@ use target::Target;
 
 /// Check transport programs and report all errors and warnings
 ///
-/// Every diagnostic has a code, which `hawser explain CODE` explains. Imports are followed. Types and
-/// names are checked when the whole program parses, and warnings are given when it has no errors. Also
-/// printed: the most work that one event can take, and the parts of the program that no engine runs
-/// yet.
+/// Every diagnostic has a code, which `hawser explain CODE` explains. Imports are followed. Types and names
+/// are checked when the whole program parses, and warnings are given when it has no errors. The command
+/// also prints the maximum work of an event, and the parts of the program that no engine runs yet.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Programs (.mtp), or names of built-in ones
@@ -35,7 +34,7 @@ pub(crate) struct Args {
     /// would
     #[arg(long, value_name = "PROGRAM", conflicts_with = "explain_offload")]
     attach: Option<String>,
-    /// Also report for every `pkt_gen` whether a device may segment its packets, or what prevents it
+    /// Also report for every `pkt_gen` whether a device may segment its packets, or the reason why not
     #[arg(long, conflicts_with = "json")]
     explain_offload: bool,
 }

@@ -11,8 +11,8 @@ use crate::exit::{Exit, Outcome};
 
 /// Rank the candidates for a request, best first
 ///
-/// No connection is opened: the command prints what would be tried, in which order. Files are NEAT's
-/// JSON, or the same as TOML (docs/policy.md).
+/// The command opens no connection. It prints the candidates in the order in which a race would try them.
+/// Files are NEAT's JSON, or the same as TOML (docs/policy.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The folder of profiles and policies; by default those that come with Hawser

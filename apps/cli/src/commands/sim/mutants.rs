@@ -22,11 +22,11 @@ const EVENTS_MAX: u64 = 500_000;
 /// The corresponding number of packets without a delivered byte.
 const IDLE_PACKETS: u64 = 20_000;
 
-/// Change a program in one place after the other, and check whether the swarm notices
+/// Change a program in one place after the other, and check whether the swarm detects it
 ///
-/// Each statement is deleted, each condition negated, each operator exchanged for its neighbour. A mutant is
-/// killed when one of the swarm's seeds fails on it. The survivors are printed by line: their statements are
-/// not checked, or not needed. Mutants that the checker rejects are not counted. docs/swarm.md says more.
+/// Each statement is deleted, each condition negated, each operator exchanged for its neighbour. A mutant
+/// is killed when one of the swarm's seeds fails on it. The survivors are printed by line: their statements
+/// are not checked, or not needed. Mutants that the checker rejects are not counted. See docs/swarm.md.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A built-in program's name or a file (.mtp)
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Change this file of the program alone
     #[arg(long, value_name = "NAME")]
     file: Option<String>,
-    /// Fail when fewer of a hundred mutants are killed
+    /// The minimum percentage of killed mutants; the command fails below it
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     goal: Option<u8>,
     #[command(flatten)]

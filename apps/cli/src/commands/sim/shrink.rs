@@ -16,9 +16,9 @@ use crate::terminal::write_text;
 
 /// Make a failing scenario as small as possible
 ///
-/// Leaves out flows, faults and changes of links, and makes sizes, times and rates plainer, as long as the
-/// run fails in the same manner. Random losses become losses of single packets. The remaining scenario is
-/// written to a file, and the reason for its failure is printed.
+/// The command leaves out flows, faults and changes of links, and simplifies sizes, times and rates, as
+/// long as the run fails in the same manner. Random losses become losses of single packets. The remaining
+/// scenario is written to a file, and the reason for its failure is printed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The scenario

@@ -109,7 +109,7 @@ pub(crate) struct Claims {
     /// redundancy: its limits of bytes and of time are multiplied by this
     #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = parse_redundancy)]
     redundancy: f64,
-    /// Values of a parameter, one of which each host draws: OFFER_ECN=true,false (repeatable)
+    /// The values of a param, from which each host draws one: OFFER_ECN=true,false (repeatable)
     #[arg(long, value_name = "NAME=VALUE,…", value_parser = parse_vary)]
     vary: Vec<Vary>,
 }

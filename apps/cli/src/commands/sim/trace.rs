@@ -19,11 +19,11 @@ use crate::engine::{EngineArgs, NativeArgs};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Text;
 
-/// Show what each event of a simulated run did, with lines of the program
+/// Show the effects of each event of a simulated run, with lines of the program
 ///
-/// For each event: its fields, the processors that ran, the fields of contexts that changed, the
-/// instructions, and what the engine did with them, each with the line of the program that caused it. Options
-/// select events: an event must match all of them.
+/// For each event, the command shows its fields, the processors that ran, the fields of contexts that
+/// changed, the instructions, and their effects in the engine, each with the line of the program that
+/// caused it. Options select events: an event must match all of them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The scenario
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     engine: EngineArgs,
     #[command(flatten)]
     native: NativeArgs,
-    /// Print a JSON object for each event, one a line
+    /// Print a JSON object for each event, one per line
     #[arg(long)]
     json: bool,
 }

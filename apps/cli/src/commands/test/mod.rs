@@ -32,8 +32,7 @@ pub(crate) struct Args {
     script: script::ScriptArgs,
     #[command(flatten)]
     steps: steps::StepsArgs,
-    /// Print the result as a JSON object; if both kinds of files are given, one object for each kind, a line
-    /// each
+    /// Print the result as a JSON object; with both kinds of files, one object for each kind, one per line
     #[arg(long)]
     json: bool,
 }

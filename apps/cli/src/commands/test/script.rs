@@ -34,7 +34,7 @@ pub(super) struct ScriptArgs {
     /// differences of the program are not compared
     #[arg(long)]
     linux: bool,
-    /// The same for scripts that were written for FreeBSD
+    /// Run scripts that were written for FreeBSD, in the same manner
     #[arg(long, conflicts_with = "linux")]
     freebsd: bool,
     /// The IP version of scripts that do not state one: ipv4 (the default), ipv6 or ipv4-mapped-ipv6

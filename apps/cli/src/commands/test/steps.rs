@@ -16,7 +16,7 @@ use crate::exit::{Exit, Outcome};
 #[derive(clap::Args)]
 #[command(next_help_heading = "Steps (.steps)")]
 pub(super) struct StepsArgs {
-    /// Also show what each event of the program did, as `hawser sim trace` does
+    /// Also show the effects of each event of the program, as `hawser sim trace` does
     #[arg(long)]
     events: bool,
 }
