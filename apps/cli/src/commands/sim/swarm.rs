@@ -114,7 +114,7 @@ pub(crate) struct Claims {
     vary: Vec<Vary>,
 }
 
-/// A parameter, and the values from which each host draws one.
+/// A param, and the values from which each host draws one.
 type Vary = (String, Vec<Value>);
 
 fn parse_redundancy(text: &str) -> Result<f64, String> {
