@@ -6,21 +6,37 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use clap::CommandFactory;
+
+use crate::Cli;
 use crate::exit::{Exit, Outcome};
 
-/// Replaces this process with `program`, found in this command's folder or on the PATH.
+/// Replaces this process with `program`, found in this command's folder or on the PATH. If it is missing and
+/// `arguments` ask for help, prints the help of this command's own sub-command.
 pub(crate) fn become_program(program: &str, package: &str, arguments: &[OsString]) -> Outcome {
     let path = beside(program).unwrap_or_else(|| program.into());
     // `exec` returns only when it fails.
     let error = Command::new(&path).args(arguments).exec();
-    Err(Exit::environment(match error.kind() {
-        io::ErrorKind::NotFound => format!(
-            "there is no {program} beside this command or on the PATH; in a checkout of Hawser this command builds it: \
-             cargo build{} --manifest-path evaluation/Cargo.toml -p {package}",
-            if cfg!(debug_assertions) { "" } else { " --release" }
-        ),
-        _ => format!("cannot start {}: {error}", path.display()),
-    }))
+    if error.kind() != io::ErrorKind::NotFound {
+        return Err(Exit::environment(format!(
+            "cannot start {}: {error}",
+            path.display()
+        )));
+    }
+    let missing = format!(
+        "there is no {program} beside this command or on the PATH; in a checkout of Hawser this command builds it: \
+         cargo build{} --manifest-path evaluation/Cargo.toml -p {package}",
+        if cfg!(debug_assertions) { "" } else { " --release" }
+    );
+    let asks = |argument: &OsString| ["--help", "-h", "help"].iter().any(|help| argument == help);
+    let mut own = Cli::command();
+    match own.find_subcommand_mut(program.trim_start_matches("hawser-")) {
+        Some(own) if arguments.first().is_some_and(asks) => {
+            print!("{}\n{missing}\n", own.render_long_help());
+            Ok(())
+        }
+        _ => Err(Exit::environment(missing)),
+    }
 }
 
 /// Returns the path of a program that lies beside this one.

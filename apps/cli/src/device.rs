@@ -117,7 +117,7 @@ impl DeviceArgs {
     pub(crate) fn refuse_own(&self, server: IpAddr) -> Result<(), Exit> {
         match self.stack.addresses.iter().any(|own| own.0 == server) {
             true => Err(Exit::usage(format!(
-                "{server} is the address of this stack itself (--addr), and a stack on a device does not reach itself: \
+                "{server} is the address of this stack itself (--addr), which it cannot reach through its device: \
                  call a server at another address, or give this stack another --addr"
             ))),
             false => Ok(()),
@@ -152,7 +152,7 @@ impl DeviceArgs {
             (None, given) => Ok(given.unwrap_or(usual)),
             (Some(at), _) if at.port() == 0 => Err(without_port(at, usual)),
             (Some(at), Some(given)) if given != at.port() => Err(Exit::usage(format!(
-                "--port {given} is not the port of --dev udp:{at}, which has no other"
+                "--dev udp:{at} uses its own port alone, so --port {given} cannot be used"
             ))),
             (Some(at), _) => Ok(at.port()),
         }
@@ -197,9 +197,7 @@ impl DeviceArgs {
     /// are driven, [`DeviceArgs::listen`] makes them visible to other processes.
     pub(crate) fn shards(&self, count: u16) -> Result<Vec<Endpoint>, Exit> {
         if count > 1 && self.trace.is_wanted() {
-            return Err(Exit::usage(
-                "--trace writes what one shard does: leave --shards out",
-            ));
+            return Err(Exit::usage("--trace records a single shard: leave out --shards"));
         }
         self.described()?.open_shards(count).map_err(unusable)
     }
@@ -227,7 +225,7 @@ impl DeviceArgs {
 
     fn described(&self) -> Result<Stack, Exit> {
         let stack = self.stack.described(&self.routers.routers)?;
-        stack.ok_or_else(|| Exit::usage("--dev is missing"))
+        stack.ok_or_else(|| Exit::usage("the command needs --dev"))
     }
 }
 
@@ -289,8 +287,8 @@ impl StackArgs {
                 ];
                 if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
                     return Err(Exit::usage(format!(
-                        "{option} is for a stack with addresses of its own; on udp:{at} it has those and the routes of this \
-                         host"
+                        "{option} needs a stack with addresses of its own; a stack on udp:{at} has the addresses and routes \
+                         of this host"
                     )));
                 }
             }
@@ -302,7 +300,7 @@ impl StackArgs {
                 if self.addresses.is_empty() =>
             {
                 return Err(Exit::usage(format!(
-                    "a stack on {name} needs an address, which the kernel does not have: --addr ADDR/LEN"
+                    "a stack on {name} needs an address that the kernel does not use: --addr ADDR/LEN"
                 )));
             }
             DeviceSpec::Tun(_)

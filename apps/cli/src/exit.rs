@@ -30,7 +30,10 @@ impl Exit {
 
     /// A signal ended the command. The code is 128 plus the signal's number, as in shells.
     pub(crate) fn interrupted(signal: &str, number: u8) -> Exit {
-        Exit { code: 128 + number, message: format!("ended by {signal}") }
+        Exit {
+            code: 128 + number,
+            message: format!("the command was ended by {signal}"),
+        }
     }
 
     /// Joins the results of two parts of a command: the higher code, and both messages.

@@ -119,8 +119,13 @@ pub(crate) fn is_of_request(error: &hyper::Error) -> bool {
 async fn answer(root: &Arc<Root>, hosts: &Hosts, request: &Request<Incoming>) -> (Response<FileBody>, Sent) {
     match hosts.judge(request) {
         Judged::Ours => {}
-        Judged::Another => return text(StatusCode::MISDIRECTED_REQUEST, "this host is not served here\n"),
-        Judged::Bad => return text(StatusCode::BAD_REQUEST, "one Host is needed\n"),
+        Judged::Another => {
+            return text(
+                StatusCode::MISDIRECTED_REQUEST,
+                "the server does not serve this host\n",
+            );
+        }
+        Judged::Bad => return text(StatusCode::BAD_REQUEST, "the request needs exactly one Host\n"),
     }
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let (mut response, sent) = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
@@ -129,16 +134,14 @@ async fn answer(root: &Arc<Root>, hosts: &Hosts, request: &Request<Incoming>) ->
         return (response, sent);
     }
     let Some(path) = resolve(request.uri().path()) else {
-        return text(StatusCode::FORBIDDEN, "no such place\n");
+        return text(StatusCode::FORBIDDEN, "the file does not exist\n");
     };
     match root.find(&path).await {
-        Ok(Found::File(opened, size)) => {
-            file(request, opened, size).unwrap_or_else(|_| text(StatusCode::FORBIDDEN, "cannot read it\n"))
-        }
-        Ok(Found::Folder(folder)) => {
-            list(folder, root, &path).unwrap_or_else(|_| text(StatusCode::FORBIDDEN, "cannot read it\n"))
-        }
-        Ok(Found::Other) => text(StatusCode::FORBIDDEN, "no file that can be read\n"),
+        Ok(Found::File(opened, size)) => file(request, opened, size)
+            .unwrap_or_else(|_| text(StatusCode::FORBIDDEN, "the server cannot read the file\n")),
+        Ok(Found::Folder(folder)) => list(folder, root, &path)
+            .unwrap_or_else(|_| text(StatusCode::FORBIDDEN, "the server cannot read the file\n")),
+        Ok(Found::Other) => text(StatusCode::FORBIDDEN, "the path is not a readable file\n"),
         Err(error) if is_passing(&error) => text(StatusCode::SERVICE_UNAVAILABLE, "try again later\n"),
         Err(_) => text(StatusCode::NOT_FOUND, "not found\n"),
     }
@@ -179,7 +182,10 @@ fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Respo
         Asked::Everything => None,
         Asked::Part(first, len) => Some((first, len)),
         Asked::Nothing => {
-            let (mut response, sent) = text(StatusCode::RANGE_NOT_SATISFIABLE, "no such range\n");
+            let (mut response, sent) = text(
+                StatusCode::RANGE_NOT_SATISFIABLE,
+                "the file does not contain this range\n",
+            );
             let all = HeaderValue::from_str(&format!("bytes */{size}")).map_err(io::Error::other)?;
             response.headers_mut().insert(CONTENT_RANGE, all);
             return Ok((response, sent));
@@ -285,9 +291,9 @@ impl std::fmt::Display for GetError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             GetError::Http(error) => f.write_str(&with_causes(error)),
-            GetError::Status(status) => write!(f, "the server answers {status}"),
+            GetError::Status(status) => write!(f, "the server answered {status}"),
             GetError::Request(what) => f.write_str(what),
-            GetError::Sink(error) => write!(f, "cannot store it: {error}"),
+            GetError::Sink(error) => write!(f, "cannot store the download: {error}"),
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn start(format: Format) {
         .with_default_directive(default)
         .from_env_lossy();
     tracing::subscriber::set_global_default(subscriber(format, filter, || Lines(Stream::Error)))
-        .expect("nothing was logged before");
+        .expect("logging was not started before");
 }
 
 fn subscriber(

@@ -13,7 +13,6 @@ mod commands;
 mod device;
 mod engine;
 mod exit;
-mod frames;
 mod groups;
 mod http;
 mod interact;

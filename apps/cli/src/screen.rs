@@ -52,7 +52,7 @@ pub(crate) fn open() -> Result<Terminal<CrosstermBackend<Stdout>>, Exit> {
     let terminal = open().map_err(|error| {
         restore();
         Exit::environment(format!(
-            "the terminal cannot be used: {error}; --json does without"
+            "the terminal cannot be used: {error}; --json needs no terminal"
         ))
     })?;
     let before = std::panic::take_hook();

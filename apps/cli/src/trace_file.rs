@@ -11,8 +11,8 @@ use crate::exit::Exit;
 /// The option for the trace file of a run.
 #[derive(clap::Args, Clone, Default)]
 pub(crate) struct TraceArgs {
-    /// Write what each event of the program did to a file: a JSON object on each line, as `hawser sim trace
-    /// --json` prints it (docs/trace.md)
+    /// Write the effects of each event of the program to a file: a JSON object on each line, as `hawser sim
+    /// trace --json` prints it (docs/trace.md)
     #[arg(long, value_name = "OUT")]
     trace: Option<PathBuf>,
 }

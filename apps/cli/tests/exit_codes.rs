@@ -125,7 +125,41 @@ fn an_attachment_is_checked_without_a_process() {
         "{code}: {message}"
     );
     let (code, message) = hawser(&["check", "--attach", "nosuch", &cap]);
-    assert!(code == 2 || code == 3, "{code}: {message}");
+    assert!(
+        code == 2 && message.contains("unknown program `nosuch`"),
+        "{code}: {message}"
+    );
+}
+
+#[test]
+fn an_unknown_program_ends_with_2() {
+    for command in ["check", "programs", "build", "build --as c"] {
+        let arguments: Vec<&str> = command.split(' ').chain(["nosuch"]).collect();
+        let (code, message) = hawser(&arguments);
+        assert_eq!(code, 2, "{command}: {message}");
+        assert!(
+            message.contains("unknown program `nosuch`"),
+            "{command}: {message}"
+        );
+    }
+}
+
+#[test]
+fn a_bad_packet_test_does_not_keep_others_from_running() {
+    let good = repository().join("transports/homa/steps/need_ack.steps");
+    let bad = file("nowhere.steps", "program nosuch.mtp\n");
+    for missing in [bad.as_str(), "nosuch.steps"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+            .arg("test")
+            .arg(missing)
+            .arg(&good)
+            .current_dir(env!("CARGO_TARGET_TMPDIR"))
+            .output()
+            .expect("hawser starts");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.contains("need_ack.steps: ok"), "{output:?}");
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+    }
 }
 
 #[test]

@@ -291,8 +291,8 @@ fn steered(folder: &Folder) {
         ("leased", "the lease is over"),
         ("refused", "kernel.tcp.conn.srtt is read-only"),
         ("audit", "-> 20000"),
-        ("audit", "its holder is gone"),
-        ("audit", "its lease was over"),
+        ("audit", "its holder has gone"),
+        ("audit", "the lease ended"),
     ] {
         assert!(folder.text(file).contains(what), "{file}: {}", folder.text(file));
     }

@@ -132,7 +132,7 @@ fn incompatible_options_are_reported() -> TestResult {
             "read",
             "--program roce --mtu 1000",
             2,
-            "it is 256, 512, 1024, 2048 or 4096",
+            "expected 256, 512, 1024, 2048 or 4096",
         )?;
         let socket = rdma("serve --program roce --dev udp:127.0.0.1:4791").output()?;
         let errors = String::from_utf8(socket.stderr)?;

@@ -108,7 +108,7 @@ fn calls_to_an_absent_or_smaller_server_fail_with_a_reason() -> TestResult {
         assert_eq!(output.status.code(), Some(5));
         let text = String::from_utf8(output.stderr)?;
         assert!(
-            text.contains("no call was answered, and 1 failed, the first: "),
+            text.contains("the server answered no call; 1 failed, the first with: "),
             "{text}"
         );
         let _server = serve("tcp", " --max-size 100")?;
@@ -129,7 +129,7 @@ fn eight_consecutive_failures_end_the_calls() -> TestResult {
             assert_eq!(output.status.code(), Some(5));
             let text = String::from_utf8(output.stderr)?;
             assert!(
-                text.contains("no call was answered, and 8 failed, the first: "),
+                text.contains("the server answered no call; 8 failed, the first with: "),
                 "{program}: {text}"
             );
         }

@@ -81,7 +81,7 @@ fn killing_a_steerer_restores_the_own_controller() {
     assert_eq!(number(&lines, "held"), 20_000);
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
     assert!(
-        reported(&lines, "hawser-modify: tcp.conn.cc.cwnd") && reported(&lines, "its holder is gone"),
+        reported(&lines, "hawser-modify: tcp.conn.cc.cwnd") && reported(&lines, "its holder has gone"),
         "{lines:?}"
     );
     assert!(reported(&lines, "same"));
@@ -101,7 +101,7 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() {
     };
     assert_eq!(number(&lines, "held"), 20_000);
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
-    assert!(reported(&lines, "its lease was over"), "{lines:?}");
+    assert!(reported(&lines, "the lease ended"), "{lines:?}");
     assert!(reported(&lines, "same"));
 }
 
@@ -288,7 +288,7 @@ fn a_controller_steers_from_another_process() {
     );
     for what in [
         "fast: tcp.conn.cc.cwnd of",
-        "its holder is gone",
+        "its holder has gone",
         r#"{"steering":{"controller":"reno","provider":"tcp"}}"#,
         "reno: tcp.conn.cc.cwnd of",
         "code 1",
@@ -330,13 +330,13 @@ fn a_steerer_without_settable_variables_fails() {
     }
     for what in [
         "has ended: `high` has taken the variable with priority 5",
-        "`blind` has no right to set tcp.conn.cc.cwnd: an operator's rights file grants it",
+        "`blind` has no right to set tcp.conn.cc.cwnd; the rights file of the process can grant it",
         "the flow 0:99 does not exist",
-        "no event and no variable has a name like `nosuch.*`",
+        "no event or variable matches `nosuch.*`",
         "empty.mtp attaches no processor",
-        "nothing was steered: no signal of any connection of tcp came in this time",
+        "the command set no window: it received no signal of any connection of tcp in this time",
         "low: tcp.conn.cc.cwnd of",
-        "taken by another of higher priority (user ",
+        "taken by a client of higher priority (user ",
         "same",
     ] {
         assert!(reported(&lines, what), "{what}: {lines:?}");
@@ -382,7 +382,7 @@ X
         "  event     tcp.bad.reached: the window is above LIMIT",
         "              cwnd (number): bytes that it has",
         "gone",
-        "no event and no variable has a name like `tcp.bad.*`",
+        "no event or variable matches `tcp.bad.*`",
         "unknown param `LOMIT`: the program has LIMIT",
         "hawser: bad of source 0 detached: an assertion failed: c.cc.cwnd < LIMIT * 100",
         "same",

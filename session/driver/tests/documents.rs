@@ -174,7 +174,7 @@ fn whole_document() -> Value {
         "mptcp_config": { "scheduler": "default" },
         "sctp_config": { "idle_timeout": 5, "udp_port": 9899 },
         "mtp_config": { "nagle": true, "idle_timeout": 5, "not_sent": "16 KiB", "stacks": { "eth0": {
-            "device": "tun", "address": ["192.0.2.9/24"], "gateway": ["192.0.2.1"],
+            "device": "tun", "address": ["192.0.2.9/24"], "router": ["192.0.2.1"],
             "kernel_address": "192.0.2.10/24", "program": "tcp", "params": ["MIN_RTO=200ms"],
             "buffer": "1.5 MB" } } },
         "ssl_config": { "cert": "a.pem", "key": "b.pem", "name": "mcserver", "tls": "TLS_v3" },
@@ -182,6 +182,22 @@ fn whole_document() -> Value {
         "state": "none",
         "fallback": ["http/1.1"],
     })
+}
+
+#[test]
+fn the_old_name_of_a_stacks_router_is_read() {
+    let text = include_str!("documents/stacks.toml");
+    let read = |router: &str| {
+        let text = text.replace("router = \"192.0.2.1\"", router);
+        Document::parse(&text, Format::Toml).map(|document| format!("{document:?}"))
+    };
+    let new = read("router = '192.0.2.1'").expect("a document");
+    assert_eq!(read("gateway = '192.0.2.1'").expect("a document"), new);
+    let both = read("router = '192.0.2.1'\ngateway = '192.0.2.1'").expect_err("two names of one key");
+    assert!(
+        format!("{both:?}").contains("the old name of `router`"),
+        "{both:?}"
+    );
 }
 
 /// Returns the pointers of all values in a document.
@@ -212,7 +228,7 @@ fn the_reader_agrees_with_the_published_schema() {
     let whole = whole_document();
     let beyond = [
         "address",
-        "gateway",
+        "router",
         "remove one of the two",
         "every connection is a backup",
     ];

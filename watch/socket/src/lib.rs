@@ -11,6 +11,7 @@
 //! * [`Client`], [`Remote`]: the other process's end
 //! * [`process_bus`]: the bus of this process, with its sessions and races
 //! * [`record`], [`qlog`], [`diagram`]: signals as a file, as a trace, as a picture
+//! * [`overview`]: the flows of a process at one glance
 //! * [`svg`]: the writer of all drawings here
 //! * [`local`]: sockets of this host for processes of the same user
 
@@ -26,6 +27,7 @@ mod documents;
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 pub mod local;
+pub mod overview;
 mod process;
 pub mod qlog;
 pub mod record;

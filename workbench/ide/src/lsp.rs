@@ -2,12 +2,14 @@
 //!
 //! * [`Server`]: the life cycle, the open documents, and the publication of diagnostics
 //! * `requests`, `outlines`: the answers to requests, about a place and about a whole file
+//! * [`read_all`]: the messages of a byte stream; [`read_frame`]: one frame, also of other protocols of editors
 //! * `convert`, `names`: positions, paths, kinds and colours in the terms of the protocol
 //!
-//! Invariant: the server performs no I/O. Its caller reads the messages into a channel, sends the answers, and
-//! finds the files ([`Files`]).
+//! Invariant: the server performs no I/O. Its caller gives it streams and a channel, and finds the files
+//! ([`Files`]).
 
 mod convert;
+mod frames;
 mod names;
 mod outlines;
 mod requests;
@@ -17,6 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvError;
 
+pub use frames::{read_all, read_frame};
 pub use lsp_server::Message;
 pub use server::Server;
 

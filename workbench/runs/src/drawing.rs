@@ -15,6 +15,7 @@ mod collect;
 mod picture;
 mod series;
 mod signals;
+mod tables;
 mod windows;
 
 pub use collect::{Collector, Limits, pairs};

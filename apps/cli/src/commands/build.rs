@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use hawser::lang::{self, Compilation, Disk, Loader, SourceMap};
-use hawser::programs::{self, BuildError, Machine, Module};
+use hawser::programs::{self, BuildError, LoadError, Machine, Module};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -13,8 +13,8 @@ use crate::exit::{Exit, Outcome};
 /// Compile a program to machine code, to C, or to a dissector for Wireshark
 ///
 /// Every command accepts the library as a program. It holds the source of the program beside the code. It
-/// runs only with the Hawser that built it, and only while no other user can change the file. A C compiler is
-/// needed: $CC, or cc.
+/// runs only with the Hawser that built it, and only while no other user can change the file. The command
+/// needs a C compiler: $CC, or cc.
 ///
 ///   hawser build examples/stop-and-wait.mtp -o stop-and-wait.so
 ///   hawser sim swarm ./stop-and-wait.so --plain
@@ -65,7 +65,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return library(args);
     }
     if args.json {
-        return Err(Exit::usage("--json is for --as library: other forms are texts"));
+        return Err(Exit::usage(
+            "--json needs --as library, because the other forms are texts",
+        ));
     }
     let module = checked(&args.file)?;
     let text = match args.form {
@@ -141,8 +143,16 @@ pub(super) fn compiled(file: &Path) -> Result<Compilation, Exit> {
         }
         return Ok(Compilation { module: Some(module), diagnostics: Vec::new(), sources });
     }
+    if is_bare_name(file) && !file.exists() {
+        return Err(Exit::usage(LoadError::Unknown(file.display().to_string())));
+    }
     readable(file)?;
     Ok(lang::compile(file))
+}
+
+/// Returns whether a path has neither a folder nor an ending, like the name of a built-in program.
+fn is_bare_name(file: &Path) -> bool {
+    file.extension().is_none() && !file.as_os_str().as_encoded_bytes().contains(&b'/')
 }
 
 /// Returns the name of the built-in program that `file` names, if any.

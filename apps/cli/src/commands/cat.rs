@@ -14,8 +14,8 @@ use crate::session::{CodeArgs, Met, Opening, SessionArgs, exchange, runtime};
 ///   there:  hawser cat > copy
 ///   here:   hawser cat 192.0.2.7:4433 --pin 3f… --code 7-crossword-anvil < original
 ///
-/// A server that does not speak Hawser is used over one connection when `fallback` in the session
-/// document names its protocol; the end of its data then ends the command.
+/// If the server does not speak Hawser, the command uses one connection, provided that `fallback` in the
+/// session document names its protocol; the end of its data then ends the command.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

@@ -15,8 +15,9 @@ use crate::version;
 
 /// Report what this machine can do, and how to get what is missing
 ///
-/// Hawser itself needs none of these. Each line names the commands and options that need the capability. The command
-/// creates a TUN device for a moment, changes nothing else, and ends with 0, whatever is missing.
+/// Hawser itself needs none of these capabilities. Each line names the commands and options that need the
+/// capability. The command creates a TUN device for a moment, changes nothing else, and ends with 0,
+/// whatever is missing.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print the report as a JSON object
@@ -153,7 +154,7 @@ fn xdp() -> Option<String> {
 fn mptcp() -> Option<String> {
     match fs::read_to_string("/proc/sys/net/mptcp/enabled") {
         Ok(text) if text.trim() == "1" => None,
-        Ok(_) => Some("it is switched off: sysctl net.mptcp.enabled=1".to_owned()),
+        Ok(_) => Some("MPTCP is switched off: sysctl net.mptcp.enabled=1".to_owned()),
         Err(_) => Some("the kernel has no MPTCP: run Linux 5.6 or newer with CONFIG_MPTCP=y".to_owned()),
     }
 }

@@ -52,7 +52,7 @@ fn one(file: &Path, check: bool) -> Result<bool, Exit> {
         let mut sources = lang::SourceMap::default();
         sources.add(file.display().to_string(), text.as_str());
         std::eprint!("{}", lang::render(&diagnostics, &sources, false));
-        Exit::failed(format!("{} has errors; it was left as it is", file.display()))
+        Exit::failed(format!("{} has errors, so it is unchanged", file.display()))
     })?;
     if formatted == text {
         return Ok(true);

@@ -61,8 +61,8 @@ struct ServeArgs {
     /// tolerant and TCP the default of the system (docs/sessions.md, Losses)
     #[arg(long, value_name = "NAME", value_parser = parse_congestion)]
     congestion: Option<Congestion>,
-    /// The time without a byte after which a connection is given up: 2 h 4 min by default, the minimum of
-    /// RFC 5382 for translators
+    /// The time without a byte after which the gateway ends a connection: 2 h 4 min by default, the minimum
+    /// of RFC 5382 for translators
     #[arg(long, value_name = "TIME", default_value = "7440s")]
     idle: Span,
     /// The certificate, as PEM; by default a new one is generated
@@ -100,6 +100,9 @@ struct TokenArgs {
 ///   hawser gateway cat 192.0.2.7 --pin 3f… --token alice.token --to example.com:80
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("server", |server| server
+    .required_unless_present("config")
+    .help("Connect to this gateway: HOST[:PORT], unless the document of --config names it")))]
 struct CatArgs {
     /// The destination behind the gateway
     #[arg(long, value_name = "HOST:PORT")]
@@ -121,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             &args.interact,
         ),
         (None, None) => Err(Exit::usage(
-            "--clients FILE is missing; see `hawser gateway --help`",
+            "the command needs --clients FILE; see `hawser gateway --help`",
         )),
     }
 }
@@ -138,7 +141,7 @@ fn token(args: &TokenArgs) -> Outcome {
     token.write(&path).map_err(Exit::environment)?;
     println!("{line}");
     eprintln!(
-        "the token is in {}: for the client alone; the line above is for the gateway's --clients FILE",
+        "the token is in {}, for the client alone; the line above belongs in the gateway's --clients FILE",
         path.display()
     );
     Ok(())
@@ -160,8 +163,8 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
     };
     if allow.is_empty() {
         eprintln!(
-            "hawser: warning: nothing is allowed, so that every request is refused; --allow RULE \
-                   allows, `--allow public` all public addresses"
+            "hawser: warning: no destination is allowed, so the gateway refuses every request; --allow RULE allows \
+             destinations, and `--allow public` all public addresses"
         );
     }
     let limits = Limits { idle: Duration::from_nanos(args.idle.0), ..Limits::default() };
@@ -236,13 +239,11 @@ fn cat(args: &CatArgs) -> Outcome {
     let token = Token::read(&args.token).map_err(Exit::input)?;
     let Asked::Call(document) = args.session.asked()? else {
         return Err(Exit::usage(
-            "the gateway is missing: hawser gateway cat HOST[:PORT] …",
+            "the command needs a gateway: hawser gateway cat HOST[:PORT] …",
         ));
     };
     if !document.is_secure() {
-        return Err(Exit::usage(
-            "a token is sent to a gateway with TLS alone: leave --insecure out",
-        ));
+        return Err(Exit::usage("a token is sent only over TLS: leave out --insecure"));
     }
     args.session.interact.start()?;
     let runtime = runtime()?;

@@ -31,13 +31,13 @@ pub(crate) struct Args {
     /// http://HOST[:PORT]/PATH; the host is a name or an address
     #[arg(value_parser = parse_url)]
     url: Uri,
-    /// The output file; `-` is standard output. By default the last part of the path
+    /// The output file; `-` is standard output. By default its name is the last part of the path
     #[arg(short, long)]
     output: Option<PathBuf>,
     /// Print the result as a JSON object and show no progress
     #[arg(long)]
     json: bool,
-    /// Give up after this many seconds
+    /// End with an error after this number of seconds
     #[arg(long, default_value_t = 600)]
     max_time: u64,
     #[command(flatten)]
@@ -68,7 +68,12 @@ impl Limits {
     /// Runs `work` until it completes, or a signal or the timeout ends it.
     async fn end<T>(&self, work: impl Future<Output = Result<T, Exit>>) -> Result<T, Exit> {
         let left = Duration::from_secs(self.seconds).saturating_sub(self.begin.elapsed());
-        let late = |_| Exit::network(format!("gave up after {} s; see --max-time", self.seconds));
+        let late = |_| {
+            Exit::network(format!(
+                "the download took longer than {} s (--max-time)",
+                self.seconds
+            ))
+        };
         let limited = async { tokio::time::timeout(left, work).await.map_err(late)? };
         self.interrupts.end(limited).await
     }
@@ -153,7 +158,7 @@ async fn download(
 
 fn parse_url(text: &str) -> Result<Uri, String> {
     if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| *scheme != "http") {
-        return Err(format!("only http:// is spoken here, not {scheme}://"));
+        return Err(format!("hawser get supports http:// only, not {scheme}://"));
     }
     let url: Uri = text
         .parse()

@@ -11,13 +11,13 @@ use crate::exit::Outcome;
 
 /// List the built-in transport programs, and the params of a program
 ///
-/// With names, the params of these programs are listed: their types, defaults and descriptions, as the
-/// programs declare them. Commands with `--param` set them.
+/// With names, the command lists the params of these programs: their types, defaults and descriptions, as
+/// the programs declare them. Commands with `--param` set them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Names of built-in programs, or files (.mtp); by default all built-in programs, without their params
     names: Vec<PathBuf>,
-    /// Print a JSON object for each program, with its params, one a line
+    /// Print a JSON object for each program, with its params, one per line
     #[arg(long)]
     json: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 "{:<18} {:>3} params  {}",
                 name.display(),
                 params(&module).len(),
-                about(&module)
+                about(name, &module)
             );
         } else {
             describe(name, &module);
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn describe(name: &Path, module: &Module) {
-    println!("{}: {}", name.display(), about(module));
+    println!("{}: {}", name.display(), about(name, module));
     let params = params(module);
     let width = |of: fn(&Param<'_>) -> usize| params.iter().map(of).max().unwrap_or(0);
     let (names, kinds) = (width(|it| it.name.len()), width(|it| it.kind.len()));
@@ -76,7 +76,7 @@ fn as_json(name: &Path, module: &Module) -> Value {
         })
     });
     let params: Vec<Value> = params.collect();
-    json!({ "program": name.display().to_string(), "about": about(module), "params": params })
+    json!({ "program": name.display().to_string(), "about": about(name, module), "params": params })
 }
 
 /// Returns the default of a param: a number, or the text of an address, which the module holds as two numbers.
@@ -96,9 +96,29 @@ fn value(module: &Module, name: &str) -> Option<Value> {
     })
 }
 
-/// Returns the first sentence of the comment at the head of a program.
-fn about(module: &Module) -> String {
-    let text = module.files.first().map_or("", |(_, text)| text.as_str());
+/// Describes a program by the first sentence of the comment at its head. A variant of a built-in program is
+/// described by that of the file in which it differs.
+fn about(name: &Path, module: &Module) -> String {
+    let usual = name.to_str().and_then(varied).and_then(|usual| {
+        let usual_module = checked(Path::new(usual)).ok()?;
+        let is_usual = |file: &str| usual_module.files.iter().any(|(known, _)| known == file);
+        let (file, text) = module.files.iter().find(|(file, _)| !is_usual(file))?;
+        let file = file.rsplit('/').next().unwrap_or(file);
+        Some(format!("{usual} with {file}: {}", sentence(text)))
+    });
+    usual.unwrap_or_else(|| sentence(module.files.first().map_or("", |(_, text)| text.as_str())))
+}
+
+/// Returns the built-in program of which `name` is a variant: `tcp` of `tcp-fast`.
+fn varied(name: &str) -> Option<&'static str> {
+    let (usual, _) = name.rsplit_once('-')?;
+    programs::builtin_names()
+        .find(|known| *known == usual)
+        .filter(|_| programs::builtin_names().any(|known| known == name))
+}
+
+/// Returns the first sentence of the comment at the head of a file.
+fn sentence(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix("//"));
     let lines: Vec<&str> = lines.map(str::trim).take_while(|line| !line.is_empty()).collect();
     let text = lines.join(" ");
@@ -152,7 +172,7 @@ mod tests {
             let listed: Vec<&str> = params(&module).iter().map(|param| param.name).collect();
             let declared: Vec<&str> = module.params.iter().map(|param| param.name.as_str()).collect();
             assert_eq!(listed, declared, "{name}");
-            assert!(!about(&module).is_empty(), "{name}");
+            assert!(!about(Path::new(name), &module).is_empty(), "{name}");
         }
     }
 
@@ -185,6 +205,22 @@ mod tests {
         ];
         let expected: Vec<_> = expected.chunks(2).map(|pair| (&pair[0], &pair[1])).collect();
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_variant_is_described_by_the_file_in_which_it_differs() {
+        let described = |name| {
+            about(
+                Path::new(name),
+                &checked(Path::new(name)).expect("it is built in"),
+            )
+        };
+        assert_eq!(
+            described("tcp-newreno"),
+            "tcp with newreno.mtp: NewReno (RFC 5681, RFC 6582)"
+        );
+        assert!(described("tcp-fast").starts_with("tcp with fast.mtp: FAST TCP (Jin, Wei, Low 2004)"));
+        assert!(described("tcp").starts_with("TCP: RFC 9293"));
     }
 
     #[test]

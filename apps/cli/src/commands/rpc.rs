@@ -33,7 +33,7 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p99.99", 0.9999),
 ];
 
-/// Call and be called, over any transport program, and measure how long calls take
+/// Make and answer calls over any transport program, and measure their latency
 ///
 /// Messages are carried by the program, or framed on its streams (docs/messages.md):
 ///
@@ -60,7 +60,7 @@ pub(crate) struct Serve {
     /// Maximum size of a message in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
     max_size: u32,
-    /// Never sleep: poll the device all the time, which takes a processor
+    /// Poll the device all the time instead of sleeping, which occupies a processor
     #[arg(long)]
     spin: bool,
     /// Print JSON, one object per line: `listening`, then `served` at the end
@@ -79,7 +79,7 @@ pub(crate) struct Calls {
     /// Size of each call in bytes; replies have the same size
     #[arg(long, value_name = "BYTES", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
     size: u32,
-    /// Calls under way at a time
+    /// The maximum number of calls at a time
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     concurrency: u32,
     /// Number of calls
@@ -91,7 +91,7 @@ pub(crate) struct Calls {
     /// The maximum time of a call
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_limit)]
     deadline: Duration,
-    /// Never sleep: poll the device all the time, which takes a processor
+    /// Poll the device all the time instead of sleeping, which occupies a processor
     #[arg(long)]
     spin: bool,
     /// Print the result as a JSON object and show no progress
@@ -104,11 +104,12 @@ pub(crate) struct Calls {
 fn parse_server(text: &str) -> Result<SocketAddr, String> {
     let server: SocketAddr = text
         .parse()
-        .map_err(|_| "it is no ADDRESS:PORT, as 10.9.0.1:7000 or [fd00::1]:7000".to_owned())?;
+        .map_err(|_| "expected ADDRESS:PORT, as in 10.9.0.1:7000 or [fd00::1]:7000".to_owned())?;
     match server.port() {
-        0 => {
-            Err("port 0 is none: give the one that `hawser rpc serve` listens on, by default 7000".to_owned())
-        }
+        0 => Err(
+            "port 0 is invalid: give the port on which `hawser rpc serve` listens, by default 7000"
+                .to_owned(),
+        ),
         _ => Ok(server),
     }
 }
@@ -120,8 +121,8 @@ const LIMIT_MAX: Duration = Duration::from_secs(86_400);
 fn parse_limit(text: &str) -> Result<Duration, String> {
     let span = parse_span(text).map_err(|error| error.to_string())?;
     match span {
-        Duration::ZERO => Err("it takes some time: more than 0".to_owned()),
-        span if span > LIMIT_MAX => Err("that is more than the limit of a day, 1440min".to_owned()),
+        Duration::ZERO => Err("expected a time of more than 0".to_owned()),
+        span if span > LIMIT_MAX => Err("the limit is a day, 1440min".to_owned()),
         span => Ok(span),
     }
 }
@@ -138,7 +139,7 @@ fn serve(args: &Serve) -> Outcome {
     let port = args.device.port(args.port, 7000)?;
     let mut endpoint = args.device.endpoint()?;
     let own = args.device.addresses().next();
-    let own = own.ok_or_else(|| Exit::usage("there is no address to listen on; give --addr"))?;
+    let own = own.ok_or_else(|| Exit::usage("the command needs an address to listen on: --addr"))?;
     let at = SocketAddr::new(own, port);
     let options = MessageOptions { size: args.max_size as usize, ..MessageOptions::default() };
     let socket = endpoint
@@ -217,14 +218,14 @@ fn call(args: &Calls) -> Outcome {
         && let Some(error) = run.first_failure
     {
         return Err(Exit::network(format!(
-            "no call was answered, and {} failed, the first: {error}",
+            "the server answered no call; {} failed, the first with: {error}",
             run.failed
         )));
     }
     report(args, &run);
     match run.first_failure {
         Some(error) => Err(Exit::network(format!(
-            "{} calls of {} failed, the first: {error}",
+            "{} calls of {} failed, the first with: {error}",
             run.failed,
             count + run.failed
         ))),
@@ -280,7 +281,9 @@ fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<Run, E
             match endpoint.reply(call) {
                 Ok(None) => continue,
                 Ok(Some(reply)) if reply == message => run.record(began.elapsed()),
-                Ok(Some(_)) => return Err(Exit::failed("a reply has other bytes than its call")),
+                Ok(Some(_)) => {
+                    return Err(Exit::failed("the bytes of a reply differ from those of its call"));
+                }
                 Err(error) => run.fail(&error),
             }
             over.push(call);

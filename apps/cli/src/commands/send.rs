@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let readable = std::fs::metadata(&args.file).and_then(|data| match data.is_file() {
         true => Ok(data.len()),
         false => Err(std::io::Error::other(
-            "it is not a file; `hawser cat` sends what comes through a pipe",
+            "the path is not a file; `hawser cat` sends data from a pipe",
         )),
     });
     let length =

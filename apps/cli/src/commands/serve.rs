@@ -244,7 +244,7 @@ async fn connection(mut stream: Stream, mut place: Place, root: Arc<Root>, hosts
         Some(Ok(())) => (None, false),
         Some(Err(error)) => (Some(with_causes(&error)), !is_of_request(&error)),
         None => {
-            let why = "nothing moved on it, and another connection needed its place";
+            let why = "the connection was idle, and another one needed its place";
             (Some(why.to_owned()), true)
         }
     };

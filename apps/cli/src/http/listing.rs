@@ -18,7 +18,7 @@ use super::files::{Root, Sent};
 /// The maximum number of names in a listing, 2 MB at 20 bytes each.
 const MAX_NAMES: usize = 100_000;
 /// The last line of a truncated listing. It cannot be a path, because paths begin with `/`.
-const CUT: &str = "# further names are not listed\n";
+const CUT: &str = "# the list omits further names\n";
 /// The number of names that are read and sorted as one batch. A folder with fewer names is fully sorted.
 const SORTED: usize = 256;
 /// The characters of a name that a path contains unencoded (RFC 3986, 2.3).

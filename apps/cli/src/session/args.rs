@@ -39,16 +39,17 @@ pub(crate) struct SessionArgs {
     /// Trust only the certificate with this SHA-256
     #[arg(long, value_name = "HEX", value_parser = parse_pin)]
     pin: Option<[u8; 32]>,
-    /// Trust certificates that are signed by one of these (PEM)
+    /// Trust certificates that one of the certificates in this file has signed (PEM)
     #[arg(long, value_name = "FILE", conflicts_with = "pin")]
     cacert: Option<PathBuf>,
-    /// Do not use TLS: TCP and SCTP alone, without secrecy. Both sides have to choose it
+    /// Do not use TLS: the session has no secrecy, and its carriers are TCP and SCTP alone. Both sides have
+    /// to give this option
     #[arg(long, conflicts_with_all = ["pin", "cacert", "cert"])]
     insecure: bool,
-    /// Take SCTP as well, over every address of this machine
+    /// Accept SCTP as well, at every address of this machine
     #[arg(long, requires = "insecure", conflicts_with_all = ["server", "config"])]
     sctp: bool,
-    /// The file that keeps used quotas, servers that are known to speak Hawser, and networks that lose long
+    /// The file that stores the used quotas, the servers that speak Hawser, and the networks that lose long
     /// packets; by default hawser/state.json in $XDG_STATE_HOME or ~/.local/state
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
@@ -155,7 +156,7 @@ impl SessionArgs {
             {
                 let name = stack.transport();
                 return Err(Exit::usage(format!(
-                    "--dev is for a carrier over {name}: name it with --over {name}"
+                    "--dev needs a carrier over {name}: --over {name}"
                 )));
             }
             document.stacks.push(stack);
@@ -194,9 +195,7 @@ impl SessionArgs {
             .iter()
             .any(|(transport, _)| *transport == Transport::Sctp)
         {
-            return Err(Exit::usage(
-                "SCTP has no encryption: it is for sessions with --insecure alone",
-            ));
+            return Err(Exit::usage("SCTP has no encryption, so it needs --insecure"));
         }
         Ok(Asked::Call(Box::new(document)))
     }
@@ -209,9 +208,7 @@ impl SessionArgs {
             (self.state.is_some(), "--state"),
         ] {
             if is_given {
-                return Err(Exit::usage(format!(
-                    "{flag} is for calling, and no SERVER is given to call"
-                )));
+                return Err(Exit::usage(format!("{flag} needs a SERVER to connect to")));
             }
         }
         Ok(Wait {
@@ -293,7 +290,7 @@ pub(crate) fn parse_congestion(name: &str) -> Result<Congestion, String> {
 fn parse_scheduler(name: &str) -> Result<String, String> {
     match scheduler::by_name(name) {
         Some(_) => Ok(name.to_owned()),
-        None => Err("no such scheduler; see --help".to_owned()),
+        None => Err("unknown scheduler; --help lists them".to_owned()),
     }
 }
 

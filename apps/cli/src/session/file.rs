@@ -117,7 +117,7 @@ async fn answer(stream: &mut SessionStream) -> Result<Value, Exit> {
     let answer: Value = serde_json::from_slice(&line)
         .map_err(|_| Exit::network("the answer of the other side is not JSON"))?;
     match answer["error"].as_str() {
-        Some(error) => Err(Exit::network(format!("the other side: {error}"))),
+        Some(error) => Err(Exit::network(format!("the other side reported: {error}"))),
         None => Ok(answer),
     }
 }
@@ -236,7 +236,7 @@ pub(crate) async fn receive(
         Ok(received) => json!({ "length": received.length, "sha256": received.sha256 }),
         // The sender must not learn about files of this machine.
         Err(exit) if exit.is_local() => {
-            json!({ "error": "the file cannot be stored; its receiver knows why" })
+            json!({ "error": "the receiver could not store the file, and reported the reason on its side" })
         }
         Err(exit) => json!({ "error": exit.to_string() }),
     };

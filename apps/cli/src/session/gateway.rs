@@ -44,9 +44,7 @@ impl GatewayArgs {
             (document.tls.pin, document.tls.certificate) = (self.gateway_pin, None);
         }
         if !document.is_secure() {
-            return Err(Exit::input(format!(
-                "{gateway}: a token is sent to a gateway with TLS alone"
-            )));
+            return Err(Exit::input(format!("{gateway}: a token is sent only over TLS")));
         }
         Ok(Some(Gateway::new(
             document,

@@ -183,8 +183,8 @@ impl Waiting {
     /// admitted.
     fn reject(&self, gate: &Gate, session: &Session, error: &CodeError) -> Result<(), Exit> {
         let reason = match error {
-            CodeError::Wrong => "gave a wrong code".to_owned(),
-            CodeError::Missing | CodeError::Late => "gave no code".to_owned(),
+            CodeError::Wrong => "used a wrong code".to_owned(),
+            CodeError::Missing | CodeError::Late => "used no code".to_owned(),
             other => other.to_string(),
         };
         let (from, left) = (peer(session), gate.guesses_left());
@@ -194,11 +194,11 @@ impl Waiting {
                 json!({ "event": "rejected", "peer": from, "reason": reason, "guesses_left": left })
             );
         } else {
-            eprintln!("hawser: rejected {from}, which {reason}; wrong codes that are still taken: {left}");
+            eprintln!("hawser: rejected {from}, which {reason}; wrong codes until the command ends: {left}");
         }
         match left {
             0 => Err(Exit::network(format!(
-                "{MAX_GUESSES} wrong codes were given, so nobody is served any more; start again for a new code"
+                "{MAX_GUESSES} wrong codes were given, so the command serves no further callers; start it again for a new code"
             ))),
             _ => Ok(()),
         }

@@ -154,7 +154,7 @@ fn refuse_existing(path: &Path, force: bool) -> Result<(), Exit> {
     match std::fs::symlink_metadata(path) {
         Ok(_) if !force => Err(already_exists(path)),
         Ok(there) if !there.is_file() && !there.is_symlink() => Err(Exit::environment(format!(
-            "{} is there already, and no file",
+            "{} exists and is not a regular file",
             path.display()
         ))),
         _ => Ok(()),
@@ -170,10 +170,7 @@ fn cannot_make_beside(path: &Path, error: &io::Error) -> Exit {
 }
 
 fn already_exists(path: &Path) -> Exit {
-    Exit::environment(format!(
-        "{} is there already; --force overwrites it",
-        path.display()
-    ))
+    Exit::environment(format!("{} exists; --force overwrites it", path.display()))
 }
 
 fn part_beside(path: &Path) -> PathBuf {

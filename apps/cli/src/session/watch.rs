@@ -137,9 +137,9 @@ fn describe(session: &Session, notice: &Notice) -> Option<String> {
         Notice::PathSuspect(carrier) => format!("{} {}", name(carrier), suspicion(session, *carrier)),
         Notice::PathLive(carrier) => format!("{} is in use again", name(carrier)),
         Notice::PathLost { reason: Loss::Closed, .. } => return None,
-        Notice::PathLost { carrier, reason, .. } => format!("{} is gone: {reason}", name(carrier)),
+        Notice::PathLost { carrier, reason, .. } => format!("{} is lost: {reason}", name(carrier)),
         Notice::QuotaSpent(path) => format!("the quota of path {path} is spent"),
-        Notice::Stalled => "no path is left; waiting for one".to_owned(),
+        Notice::Stalled => "the session has no path; waiting for one".to_owned(),
         Notice::Resumed => "going on".to_owned(),
         Notice::Closed(end) if end.is_by_peer() && end.code() != 0 => {
             format!("the other side ended with code {}", end.code())

@@ -245,10 +245,19 @@ fn stack(name: &str, mut table: Table<'_>) -> Option<Stack> {
         let parts = part.map_or_else(Vec::new, |part| part.one_or_several(MAX_STACKS));
         parts.iter().filter_map(|part| part.parsed(parse)).collect()
     }
+    let router = table.get("router");
+    let gateway = table.get("gateway");
+    if let (Some(_), Some(old)) = (&router, &gateway) {
+        old.fault::<()>(
+            "`gateway` is the old name of `router`, which is given as well",
+            None,
+        );
+    }
     let params = table.get("params").map_or_else(Vec::new, |part| part.items(ANY));
     let setup = Setup {
         addresses: addresses(table.required("address"), parse_address),
-        gateways: addresses(table.get("gateway"), gateway),
+        // Documents before version 0.2.0 have `gateway`.
+        gateways: addresses(router.or(gateway), router_address),
         kernel_addresses: addresses(table.get("kernel_address"), parse_address),
         buffer: table.size("buffer"),
         offload: true,
@@ -266,7 +275,7 @@ fn stack(name: &str, mut table: Table<'_>) -> Option<Stack> {
     })
 }
 
-fn gateway(text: &str) -> Result<IpAddr, String> {
+fn router_address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| format!("{text:?} is not an address"))
 }
 

@@ -3,8 +3,17 @@
 //! A sweep's file names a scenario, the keys that vary with their values, and seeds. Every choice of values
 //! with every seed is a [`Task`]. A task's id is a hash of all input on which its result depends. A caller
 //! that has the result for an id need not run the task again.
+//!
+//! * [`Sweep`], [`Planner`]: the file and its tasks; [`Table`]: the results as a table
+//! * [`Folder`]: the results as files
+//! * [`local`], [`ray`]: run tasks in workers here, and on a cluster; [`slurm`]: a script for a batch system
 
 mod axes;
+mod folder;
+pub mod local;
+pub mod ray;
+mod runner;
+pub mod slurm;
 mod table;
 mod task;
 
@@ -22,6 +31,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{LoadError, files};
 use axes::Axis;
+pub use folder::Folder;
+pub use runner::{Failure, Given, RunnerError};
 use table::Column;
 pub use table::{Group, Row, Table};
 pub use task::{Done, Task};
@@ -85,6 +96,11 @@ pub enum SweepError {
         /// The fault in the program.
         error: Error,
     },
+}
+
+/// Returns the absolute form of a path.
+fn absolute(path: &Path) -> Result<PathBuf, RunnerError> {
+    std::path::absolute(path).map_err(|error| RunnerError::Find { path: path.to_owned(), error })
 }
 
 fn unread(path: &Path) -> impl FnOnce(std::io::Error) -> LoadError {

@@ -53,7 +53,7 @@ impl ProgramArgs {
         let answer = client.ask(&json!({ "attachments": {} })).map_err(exit)?;
         match list(&answer, "attachments") {
             [] => Err(Exit::failed(
-                "the process runs no program to which something can be attached",
+                "the process runs no program that accepts attachments",
             )),
             [one] => Ok(one["source"].as_u64().unwrap_or_default()),
             more => {

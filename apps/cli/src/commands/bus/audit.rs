@@ -6,7 +6,7 @@ use time::UtcDateTime;
 use crate::exit::Outcome;
 use crate::interact::{ClientArgs, exit, list, text};
 
-/// Show the audit log of a running process: what was modified, by whom, and the result
+/// Show the audit log of a running process: modifications, the clients that made them, and the results
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     match answer["forgotten"].as_u64() {
         Some(forgotten) if args.client.json => println!("{}", json!({ "forgotten": forgotten })),
-        Some(forgotten) if forgotten > 0 => println!("{forgotten} entries before these are forgotten"),
+        Some(forgotten) if forgotten > 0 => println!("{forgotten} earlier entries are no longer stored"),
         _ => {}
     }
     Ok(())
@@ -37,11 +37,11 @@ fn line(entry: &Value) -> String {
     let what = match text(entry, "act") {
         "set" => format!("set {} -> {}", entry["before"], entry["value"]),
         "refused" => format!("refused: {}", text(entry, "why")),
-        "expired" => "its lease was over".to_owned(),
+        "expired" => "the lease ended".to_owned(),
         "released" => "given back".to_owned(),
-        "holder_gone" => "given back: its holder is gone".to_owned(),
-        "panicked" => format!("panicked, and is no longer called: {}", text(entry, "why")),
-        "lost" => "taken by another of higher priority".to_owned(),
+        "holder_gone" => "restored, because its holder has gone".to_owned(),
+        "panicked" => format!("removed after a panic: {}", text(entry, "why")),
+        "lost" => "taken by a client of higher priority".to_owned(),
         "attached" => format!("attached, sha256 {}…", text(entry, "sha256")),
         "detached" if entry["why"].is_string() => format!("detached: {}", text(entry, "why")),
         other => other.to_owned(),

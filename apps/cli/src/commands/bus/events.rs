@@ -57,9 +57,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if any {
         Ok(())
     } else {
-        Err(Exit::failed(format!(
-            "no event and no variable has a name like `{pattern}`"
-        )))
+        Err(Exit::failed(format!("no event or variable matches `{pattern}`")))
     }
 }
 

@@ -19,9 +19,9 @@ use crate::interact::{ClientArgs, exit, text};
 /// controller of the transport writes; afterwards the last value of that controller is in force again.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The flow, as `hawser bus probe` lists it: 0:100000002
+    /// The name of the flow, as `hawser bus probe` without a flow lists it: SOURCE:FLOW, as in 0:100000002
     flow: String,
-    /// The name of the variable: tcp.conn.cc.cwnd
+    /// The name of the variable, as in tcp.conn.cc.cwnd
     variable: String,
     /// The value: a number, or for a duration a text such as 10ms
     #[arg(value_parser = parse_value)]
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// The time for which the variable keeps the value: 10s, 500ms
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
     lease: Duration,
-    /// The priority: another client's value stays unless this is higher than its priority
+    /// The priority: the command replaces the value of another client only if that client has a lower priority
     #[arg(long, default_value_t = 1)]
     priority: u8,
     /// The name of this client in the audit log and for other subscribers
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     if !args.client.json {
-        println!("the lease is over");
+        println!("the lease has ended");
     }
     Ok(())
 }

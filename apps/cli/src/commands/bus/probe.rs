@@ -11,7 +11,7 @@ use crate::interact::{ClientArgs, exit, list, shown, text};
 /// Read variables of a flow of a running process; without a flow, list the flows
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The flow, as the list of flows has it: 0:100000002
+    /// The name of the flow, SOURCE:FLOW, as in 0:100000002; without it, the flows are listed
     flow: Option<String>,
     /// Names of variables or patterns; by default all readable ones
     variables: Vec<String>,

@@ -21,8 +21,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Steer the connections of a running process by a congestion controller in another process
 ///
-/// The controller receives the events of each connection and sets its window under leases: however this
-/// command ends, the transport continues with its own controller.
+/// The controller receives the events of each connection and sets its window under leases. When this
+/// command ends, for any reason, the transport continues with its own controller.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The congestion controller
@@ -45,7 +45,8 @@ pub(crate) struct Args {
     /// The time for which a window is kept when it is not updated: 1s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     lease: Duration,
-    /// The priority: another client's window stays unless this is higher than its priority
+    /// The priority: the command replaces the window of another client only if that client has a lower
+    /// priority
     #[arg(long, default_value_t = 1)]
     priority: u8,
     /// Stop after this time: 30s; by default when the other process ends
@@ -81,7 +82,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let window = format!("{provider}.conn.cc.cwnd");
     if !client.may_set(&window) {
-        let why = format!("`{name}` has no right to set {window}: an operator's rights file grants it");
+        let why =
+            format!("`{name}` has no right to set {window}; the rights file of the process can grant it");
         return Err(Exit::failed(why));
     }
     if let Some(flow) = args.flow {
@@ -124,16 +126,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
             None => format!("any connection of {provider}"),
         };
         let why = match signals {
-            0 => format!("nothing was steered: no signal of {whose} came in this time"),
+            0 => format!("the command set no window: it received no signal of {whose} in this time"),
             _ => format!(
-                "nothing was steered: {signals} signals came, and none gave {} a window to set",
+                "the command set no window: {signals} signals came, and {} set a window for none of them",
                 controller.name()
             ),
         };
         return Err(Exit::failed(why));
     }
     if !args.client.json {
-        println!("it received {signals} signals; the connections are given back");
+        println!("the command received {signals} signals; it no longer controls the connections");
     }
     Ok(())
 }
@@ -150,7 +152,7 @@ fn has_acted(client: &mut Client, name: &str) -> Result<bool, Exit> {
     }
     match own.iter().rfind(|entry| text(entry, "act") == "refused") {
         Some(entry) => Err(Exit::failed(OneLine(format!(
-            "nothing could be steered: {}",
+            "the process refused every window: {}",
             text(entry, "why")
         )))),
         None => Ok(false),
@@ -169,7 +171,9 @@ fn steerable(client: &mut Client) -> Result<String, Exit> {
     names.sort_unstable();
     names.dedup();
     match names[..] {
-        [] => Err(Exit::failed("nothing there has a window that can be set")),
+        [] => Err(Exit::failed(
+            "no provider of the process has a window that can be set",
+        )),
         [one] => Ok(one.to_owned()),
         _ => Err(Exit::usage(format!(
             "choose one of them with --provider {}",

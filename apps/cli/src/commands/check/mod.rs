@@ -9,15 +9,15 @@ use hawser::{lang, programs};
 mod target;
 
 use super::build::compiled;
+use crate::engine::refused;
 use crate::exit::{Exit, Outcome};
 use target::Target;
 
 /// Check transport programs and report all errors and warnings
 ///
-/// Every diagnostic has a code, which `hawser explain CODE` explains. Imports are followed. Types and
-/// names are checked when the whole program parses, and warnings are given when it has no errors. Also
-/// printed: the most work that one event can take, and the parts of the program that no engine runs
-/// yet.
+/// Every diagnostic has a code, which `hawser explain CODE` explains. Imports are followed. Types and names
+/// are checked when the whole program parses, and warnings are given when it has no errors. The command
+/// also prints the maximum work of an event, and the parts of the program that no engine runs yet.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Programs (.mtp), or names of built-in ones
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// would
     #[arg(long, value_name = "PROGRAM", conflicts_with = "explain_offload")]
     attach: Option<String>,
-    /// Also report for every `pkt_gen` whether a device may segment its packets, or what prevents it
+    /// Also report for every `pkt_gen` whether a device may segment its packets, or the reason why not
     #[arg(long, conflicts_with = "json")]
     explain_offload: bool,
 }
@@ -45,9 +45,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .as_deref()
         .map(|name| programs::resolve(name, &[]))
         .transpose()
-        .map_err(Exit::input)?;
+        .map_err(|error| refused(&error))?;
     let target = args.target.as_deref().map(Target::named).transpose()?;
-    let (mut wrong, mut unreadable) = (0, 0);
+    let (mut wrong, mut worst) = (0, None);
     let mut diagnostics: Vec<serde_json::Value> = Vec::new();
     let mut reports: Vec<serde_json::Value> = Vec::new();
     for file in &args.files {
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             Ok(compiled) => compiled,
             Err(error) => {
                 eprintln!("hawser: {error}");
-                unreadable += 1;
+                worst = worst.max(Some(error.code()));
                 continue;
             }
         };
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             Some(_) if program.is_some() => {
                 if places.is_empty() {
                     eprintln!(
-                        "hawser: {} attaches nothing: an `attach` statement has to place one of its processors",
+                        "hawser: {} attaches nothing: it needs an `attach` statement for one of its processors",
                         file.display()
                     );
                     wrong += 1;
@@ -116,7 +116,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     match wrong {
-        _ if unreadable > 0 => Err(Exit::input("not every file could be read")),
+        _ if worst == Some(2) => Err(Exit::usage("not every program is known")),
+        _ if worst.is_some() => Err(Exit::input("not every file could be read")),
         0 => Ok(()),
         1 => Err(Exit::failed("one program has errors")),
         n => Err(Exit::failed(format!("{n} programs have errors"))),
@@ -129,7 +130,7 @@ fn describe(file: &Path, compilation: &lang::Compilation, explain_offload: bool)
         return;
     };
     let verdict = match module.parsers.is_empty() {
-        true => "no errors, but a part only: it deploys no parser, so nothing would run",
+        true => "no errors; the file is a part of a program: it deploys no parser, so it does not run alone",
         false => "ok",
     };
     println!(

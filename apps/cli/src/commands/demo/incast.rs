@@ -99,7 +99,7 @@ pub(super) fn run(as_json: bool) -> Outcome {
         );
     }
     println!(
-        "Homa's receiver lets one message after the other be finished; TCP's senders share the line until the end."
+        "Homa's receiver lets the senders finish one after the other; TCP's senders share the line until the end."
     );
     Ok(())
 }

@@ -40,8 +40,8 @@ use stage::{Family, Lane, Stage};
 /// directions. Then a phone downloads over WiFi, gains the mobile network and loses WiFi, with a bar per
 /// path. Then a browser downloads through the proxy, with and without a second path. Then a transfer is
 /// watched for ten seconds, and its window is set for three of them. At the end 32 simulated hosts send to
-/// one at once, over TCP and over Homa. Every file is compared. Runs in namespaces of its own: no privilege
-/// is needed.
+/// one at once, over TCP and over Homa. The command compares every file. It runs in namespaces of its own
+/// and needs no privilege.
 ///
 /// With --web a page shows the part with the browser live, with switches on the network (docs/demo.md).
 #[derive(clap::Args)]
@@ -58,13 +58,13 @@ pub(crate) struct Args {
     /// Run the part with the browser with sessions over every pair of transports
     #[arg(long)]
     every_setup: bool,
-    /// The same with sizes from 1 to 64 MiB, which takes some ten minutes
+    /// Run that part with sizes from 1 to 64 MiB as well, which takes some ten minutes
     #[arg(long, conflicts_with = "size")]
     every_size: bool,
     /// Run the browser's story and save a picture of its page as PNG
     #[arg(long, value_name = "FILE")]
     picture: Option<std::path::PathBuf>,
-    /// Be the web server of the browser's story, at these addresses
+    /// Run only the web server of the browser's story, at these addresses
     #[arg(long, hide = true, value_delimiter = ',')]
     origin: Vec<std::net::IpAddr>,
     /// The device between the two stacks: a TUN device where this user may open one, else a veth pair
@@ -184,7 +184,7 @@ fn all(args: &Args) -> Outcome {
     }
     if left_out.0.len() == Story::SHOWN {
         return Err(Exit::environment(
-            "nothing of the demonstration can be shown here; the reasons are above",
+            "the demonstration can show none of its parts here; the reasons are above",
         ));
     }
     finish(args, &rows, Value::Object(others))

@@ -26,7 +26,7 @@ pub(super) fn up(file: &Path, args: &UpArgs) -> Outcome {
 pub(super) fn shell(args: &ShellArgs) -> Outcome {
     let spec = read(&args.file)?;
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
-    eprintln!("a shell on {}; leave it to take the lab down", args.host);
+    eprintln!("this is a shell on {}; the lab ends with it", args.host);
     beside(
         &spec,
         &args.host,
@@ -81,7 +81,7 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     if report.ok {
         Ok(())
     } else {
-        Err(Exit::failed("a command failed, or had to be ended"))
+        Err(Exit::failed("a command failed, or it was ended"))
     }
 }
 
@@ -100,7 +100,9 @@ pub(super) fn self_test(args: &SelfTestArgs) -> Outcome {
     if report.ok {
         Ok(())
     } else {
-        Err(Exit::failed("a link is not what it should be"))
+        Err(Exit::failed(
+            "the measurements of a link differ from its description",
+        ))
     }
 }
 

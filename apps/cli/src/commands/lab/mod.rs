@@ -16,9 +16,9 @@ use crate::interact::InteractArgs;
 
 /// Emulate a network on this machine, without root
 ///
-/// A lab file (docs/lab.md) names hosts, links with rate, delay, jitter, loss, queues and traces,
-/// address translators, filters, names, and what changes when. Hosts are network namespaces:
-/// every program runs in them as it is.
+/// A lab file (docs/lab.md) names hosts, links with rate, delay, jitter, loss, queues and traces, address
+/// translators, filters, names, and changes over time. Hosts are network namespaces, in which every program
+/// runs unchanged.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Up(UpArgs),
@@ -47,8 +47,8 @@ pub(crate) struct UpArgs {
     /// The command and its arguments
     #[arg(last = true, required = true)]
     command: Vec<String>,
-    /// Let the commands of the lab write no file of this machine, but for an empty /dev/shm. It holds mistakes
-    /// off, not malice: a lab file is like a Makefile
+    /// Let the commands of the lab write no file of this machine except in an empty /dev/shm. The option
+    /// protects from mistakes, not from malice: a lab file is as powerful as a Makefile
     #[arg(long, conflicts_with = "interact")]
     read_only: bool,
     #[command(flatten)]
@@ -71,8 +71,8 @@ pub(crate) struct RunArgs {
     /// Read the counters of all links at this interval for the report: 100ms
     #[arg(long, value_name = "TIME", requires = "json")]
     every: Option<Span>,
-    /// Let the commands of the lab write no file of this machine, but for an empty /dev/shm. It holds mistakes
-    /// off, not malice: a lab file is like a Makefile
+    /// Let the commands of the lab write no file of this machine except in an empty /dev/shm. The option
+    /// protects from mistakes, not from malice: a lab file is as powerful as a Makefile
     #[arg(long, conflicts_with = "interact")]
     read_only: bool,
     #[command(flatten)]
@@ -88,8 +88,8 @@ pub(crate) struct ShellArgs {
     file: PathBuf,
     /// The host
     host: String,
-    /// Let the commands of the lab write no file of this machine, but for an empty /dev/shm. It holds mistakes
-    /// off, not malice: a lab file is like a Makefile
+    /// Let the commands of the lab write no file of this machine except in an empty /dev/shm. The option
+    /// protects from mistakes, not from malice: a lab file is as powerful as a Makefile
     #[arg(long, conflicts_with = "interact")]
     read_only: bool,
     #[command(flatten)]
@@ -150,7 +150,7 @@ fn start(file: &std::path::Path, host: Option<&str>) -> Outcome {
     {
         let names: Vec<&str> = spec.host.iter().map(|host| host.name.as_str()).collect();
         return Err(Exit::usage(format!(
-            "there is no host `{host}`; there are: {}",
+            "the lab has no host `{host}`; its hosts are {}",
             names.join(", ")
         )));
     }
@@ -189,9 +189,6 @@ fn exit_of(error: LabError) -> Exit {
 /// Reports that no cleanup is needed, and the reason.
 #[allow(clippy::unnecessary_wraps, reason = "as all sub-commands")]
 fn clean() -> Outcome {
-    println!(
-        "nothing to clean up: a lab has no name outside of its processes, and they end together, \
-         whatever ends them"
-    );
+    println!("there is nothing to clean up: a lab exists only in its processes, which always end together");
     Ok(())
 }

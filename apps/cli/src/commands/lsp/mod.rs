@@ -1,14 +1,13 @@
 //! `hawser lsp`: the language server, for editors.
 //!
-//! [`hawser::lang::ide::lsp::Server`] is the machine. Here are its messages ([`frames`]) and its files ([`files`]).
+//! [`hawser::lang::ide::lsp::Server`] is the machine. Here are its streams and its files ([`files`]).
 
 mod files;
-mod frames;
 
 use std::sync::mpsc;
 
 use hawser::lang::Disk;
-use hawser::lang::ide::lsp::{Server, WAITING};
+use hawser::lang::ide::lsp::{Message, Server, WAITING, read_all};
 
 use crate::exit::{Exit, Outcome};
 
@@ -28,10 +27,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let Args { stdio: _ } = args;
     let (incoming, messages) = mpsc::sync_channel(WAITING);
     // The thread ends only with the process, because a read cannot be interrupted.
-    std::thread::spawn(move || frames::read_all(&mut std::io::stdin().lock(), &incoming));
+    std::thread::spawn(move || read_all(&mut std::io::stdin().lock(), &incoming));
     let mut out = std::io::stdout().lock();
     let files = files::Local::default();
-    let mut send = |message| frames::write(&mut out, message);
+    let mut send = |message: Message| message.write(&mut out);
     Server::new(Box::new(Disk), &files, &mut send)
         .serve(&messages)
         .map_err(Exit::network)

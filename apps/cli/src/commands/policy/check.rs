@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let Some(what) = args.what.or_else(|| what_of(file)) else {
             let file = file.display();
             return Err(Exit::usage(format!(
-                "the name of {file} does not show what it is: add --as"
+                "the name of {file} does not show its kind: add --as"
             )));
         };
         let (summary, errors, warnings) = diagnose(&text, file, what);
@@ -81,8 +81,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match wrong {
         _ if unreadable > 0 => Err(Exit::input("not every file could be read")),
         0 => Ok(()),
-        1 => Err(Exit::failed("one file is wrong")),
-        n => Err(Exit::failed(format!("{n} files are wrong"))),
+        1 => Err(Exit::failed("one file has errors")),
+        n => Err(Exit::failed(format!("{n} files have errors"))),
     }
 }
 

@@ -131,10 +131,10 @@ fn reason(why: &Why, names: &Names) -> String {
             let (mine, theirs) = (&conflict.mine.value, &conflict.theirs.value);
             format!("{} is {mine}, and must be {theirs}", names.text(conflict.key))
         }
-        Why::Missing(key) => format!("it has no {}, which is demanded", names.text(*key)),
-        Why::Banned(key) => format!("all that {} may be is banned", names.text(*key)),
-        Why::Duplicate => "it is there already".into(),
-        Why::Rank(better) => format!("{better} others are better"),
+        Why::Missing(key) => format!("it has no {}, which the request demands", names.text(*key)),
+        Why::Banned(key) => format!("every value that {} may have is banned", names.text(*key)),
+        Why::Duplicate => "the same candidate exists already".into(),
+        Why::Rank(better) => format!("{better} other candidates are better"),
     }
 }
 

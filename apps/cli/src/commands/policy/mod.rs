@@ -9,7 +9,7 @@ use crate::exit::Outcome;
 
 /// Rank the transports for a request, check policies, and change what a running Hawser knows
 ///
-/// docs/policy.md and docs/knowledge.md say more.
+/// docs/policy.md and docs/knowledge.md describe policies and knowledge.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Rank(rank::Args),

@@ -11,8 +11,8 @@ use crate::exit::{Exit, Outcome};
 
 /// Rank the candidates for a request, best first
 ///
-/// No connection is opened: the command prints what would be tried, in which order. Files are NEAT's
-/// JSON, or the same as TOML (docs/policy.md).
+/// The command opens no connection. It prints the candidates in the order in which a race would try them.
+/// Files are NEAT's JSON, or the same as TOML (docs/policy.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The folder of profiles and policies; by default those that come with Hawser
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 fn time(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(time) if time.is_finite() => Ok(time),
-        _ => Err("it is not a number of seconds".into()),
+        _ => Err("expected a number of seconds".into()),
     }
 }
 
@@ -80,8 +80,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     match ranking.candidates.is_empty() {
         false => Ok(()),
-        true if args.explain => Err(Exit::failed("nothing fulfils the request")),
-        true => Err(Exit::failed("nothing fulfils the request; --explain shows why")),
+        true if args.explain => Err(Exit::failed("no candidate fulfils the request")),
+        true => Err(Exit::failed(
+            "no candidate fulfils the request; --explain shows why",
+        )),
     }
 }
 

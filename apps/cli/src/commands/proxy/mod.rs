@@ -24,8 +24,8 @@ use crate::session::GatewayArgs;
 
 /// Run a SOCKS5 and HTTP proxy that races transports
 ///
-/// One port speaks SOCKS5, HTTP CONNECT and plain HTTP. Names are resolved here, and each destination
-/// is raced for (docs/proxy.md):
+/// One port speaks SOCKS5, HTTP CONNECT and plain HTTP. The proxy resolves names, and runs a race for each
+/// destination (docs/proxy.md):
 ///
 ///   hawser proxy &
 ///   curl --proxy socks5h://127.0.0.1:1080 https://www.example.org/

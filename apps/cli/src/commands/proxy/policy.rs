@@ -20,8 +20,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// The options that select a policy and its knowledge.
 #[derive(clap::Args)]
 pub(super) struct PolicyArgs {
-    /// Let a policy choose what is raced, by the profile of this name, as `defaults` or `low_latency`
-    /// (docs/policy.md)
+    /// Let a policy choose the candidates of races, by the profile of this name, as `defaults` or
+    /// `low_latency` (docs/policy.md)
     #[arg(long, value_name = "NAME", conflicts_with = "over")]
     policy: Option<String>,
     /// The folder of profiles and policies; by default those that come with Hawser
@@ -30,7 +30,7 @@ pub(super) struct PolicyArgs {
     /// A folder with further nodes of the CIB (docs/knowledge.md)
     #[arg(long, value_name = "DIR", requires = "policy")]
     cib: Option<PathBuf>,
-    /// The file that keeps learnt knowledge when this process ends
+    /// The file that stores learnt knowledge when this process ends
     #[arg(long, value_name = "FILE", requires = "policy")]
     store: Option<PathBuf>,
 }

@@ -61,7 +61,7 @@ fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -
     let at = args.control;
     let gone = |error: std::io::Error| Exit::network(format!("the server at {at} does not answer: {error}"));
     let own = args.device.address(None);
-    let own = own.ok_or_else(|| Exit::usage("there is no address to work from; give --addr"))?;
+    let own = own.ok_or_else(|| Exit::usage("the command needs an address: --addr"))?;
     let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
     verbs.check_mtu(args.mtu, own).map_err(|error| failed(&error))?;
     let mut control = TcpStream::connect_timeout(&at, TIMEOUT).map_err(gone)?;
@@ -169,7 +169,7 @@ impl Work<'_> {
         match completion.status {
             Status::Success => Ok(()),
             status => Err(Exit::network(format!(
-                "the work with number {} has failed: {status}",
+                "work request {} failed: {status}",
                 completion.id
             ))),
         }
@@ -205,7 +205,7 @@ impl Work<'_> {
         if self.memory.region().bytes()[..] == expected[..] {
             Ok(())
         } else {
-            Err(Exit::failed("the server's memory is not what it has to be"))
+            Err(Exit::failed("the server's memory differs from the data written"))
         }
     }
 }

@@ -70,11 +70,13 @@ pub(super) enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refusal::Limit => "it has too many clients (LIMIT)",
-            Refusal::Size => "it does not give so much memory, or so many works at a time",
-            Refusal::Family => "its stack has no address of this family",
-            Refusal::Mtu => "its device does not take packets with so much payload: choose a smaller --mtu",
-            Refusal::Resources => "it has no memory or queue pair left",
+            Refusal::Limit => "the server has too many clients (LIMIT)",
+            Refusal::Size => "the server does not offer so much memory, or so many work requests at a time",
+            Refusal::Family => "the server's stack has no address of this family",
+            Refusal::Mtu => {
+                "the server's device does not accept packets with so much payload: choose a smaller --mtu"
+            }
+            Refusal::Resources => "the server has no memory or queue pair left",
         })
     }
 }
@@ -96,7 +98,7 @@ impl Incoming {
     /// Reads available bytes, and returns the message once its line is complete.
     ///
     /// # Errors
-    /// Fails if the other end has closed, or its line is too long or not such a message.
+    /// Fails if the other end has closed, or the line is too long or not such a message.
     pub(super) fn poll<T: for<'de> Deserialize<'de>>(
         &mut self,
         mut stream: impl Read,
@@ -112,7 +114,7 @@ impl Incoming {
             Some(end) => hawser_documents::json_bytes(&self.0[..end])
                 .map(Some)
                 .map_err(io::Error::other),
-            None if self.0.len() as u64 >= LONGEST => Err(io::Error::other("its line is too long")),
+            None if self.0.len() as u64 >= LONGEST => Err(io::Error::other("the line is too long")),
             None => Ok(None),
         }
     }

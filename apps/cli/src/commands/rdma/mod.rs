@@ -26,7 +26,7 @@ const PROGRAM: &str = "roce";
 /// The maximum time for which a command sleeps.
 const SLEEP: Duration = Duration::from_millis(100);
 
-/// Write, read and change registered memory of another process, and measure how long it takes
+/// Write, read and change registered memory of another process, and measure the latency
 ///
 /// The ends agree over a TCP connection of this host, as perftest's do; the work goes over the program:
 ///
@@ -60,7 +60,7 @@ pub(crate) struct Serve {
     /// Serve this number of clients, then exit
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     clients: Option<u64>,
-    /// Never sleep: poll the device all the time, which takes a processor
+    /// Poll the device all the time instead of sleeping, which occupies a processor
     #[arg(long)]
     spin: bool,
     /// Print JSON, one object per line: `listening`, then `served` for each client
@@ -76,19 +76,19 @@ pub(crate) struct Client {
     /// ADDRESS:PORT of the server, by TCP of this host
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = SocketAddr::from(([127, 0, 0, 1], PORT)))]
     control: SocketAddr,
-    /// Bytes of each work; of an atomic operation always 8
+    /// The bytes of each work request; an atomic operation always has 8
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
     size: u32,
-    /// Works under way at a time
+    /// The maximum number of work requests at a time
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH)))]
     depth: u32,
-    /// Number of works
+    /// The number of work requests
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
     /// Payload bytes of a packet: 256, 512, 1024, 2048 or 4096, if the device supports it
     #[arg(long, value_name = "BYTES", default_value_t = 1024, value_parser = parse_mtu)]
     mtu: u32,
-    /// Never sleep: poll the device all the time, which takes a processor
+    /// Poll the device all the time instead of sleeping, which occupies a processor
     #[arg(long)]
     spin: bool,
     /// Print the result as a JSON object and show no progress
@@ -101,7 +101,7 @@ pub(crate) struct Client {
 fn parse_mtu(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(mtu @ (256 | 512 | 1024 | 2048 | 4096)) => Ok(mtu),
-        _ => Err("it is 256, 512, 1024, 2048 or 4096".to_owned()),
+        _ => Err("expected 256, 512, 1024, 2048 or 4096".to_owned()),
     }
 }
 

@@ -168,7 +168,7 @@ impl Control {
         for (number, caller) in self.callers.iter_mut() {
             match caller.request.poll::<Hello>(&caller.control) {
                 Ok(None) if Instant::now() < caller.until => {}
-                Ok(None) => done.push((number, Err("it sent no request in time".to_owned()))),
+                Ok(None) => done.push((number, Err("the client sent no request in time".to_owned()))),
                 Ok(Some(hello)) => done.push((number, Ok(hello))),
                 Err(error) => done.push((number, Err(error.to_string()))),
             }
@@ -208,7 +208,7 @@ impl Control {
         };
         let client = Served { control, prepared, progress: None, received: 0, failure: None };
         if let Some((_, Some(mut evicted))) = self.clients.take(from.ip(), client, now, IDLE_TIMEOUT) {
-            evicted.failure = Some("it was idle, and another client needed its place".to_owned());
+            evicted.failure = Some("the client was idle, and another client needed its place".to_owned());
             self.part(args, endpoint, evicted)
                 .map_err(|exit| exit.to_string())?;
         }

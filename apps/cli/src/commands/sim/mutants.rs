@@ -22,11 +22,11 @@ const EVENTS_MAX: u64 = 500_000;
 /// The corresponding number of packets without a delivered byte.
 const IDLE_PACKETS: u64 = 20_000;
 
-/// Change a program in one place after the other, and check whether the swarm notices
+/// Change a program in one place after the other, and check whether the swarm detects it
 ///
-/// Each statement is deleted, each condition negated, each operator exchanged for its neighbour. A mutant is
-/// killed when one of the swarm's seeds fails on it. The survivors are printed by line: their statements are
-/// not checked, or not needed. Mutants that the checker rejects are not counted. docs/swarm.md says more.
+/// Each statement is deleted, each condition negated, each operator exchanged for its neighbour. A mutant
+/// is killed when one of the swarm's seeds fails on it. The survivors are printed by line: their statements
+/// are not checked, or not needed. Mutants that the checker rejects are not counted. See docs/swarm.md.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A built-in program's name or a file (.mtp)
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Change this file of the program alone
     #[arg(long, value_name = "NAME")]
     file: Option<String>,
-    /// Fail when fewer of a hundred mutants are killed
+    /// The minimum percentage of killed mutants; the command fails below it
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     goal: Option<u8>,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub(crate) struct Args {
 
 fn parse_change(name: &str) -> Result<Change, String> {
     let known = Change::ALL.into_iter().find(|change| change.name() == name);
-    known.ok_or_else(|| format!("no change `{name}`; there are: delete, negate, exchange"))
+    known.ok_or_else(|| format!("unknown change `{name}`; the changes are delete, negate and exchange"))
 }
 
 /// The outcome of testing a mutant.
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     bar.finish_and_clear();
     if as_it_is.is_some() {
         return Err(Exit::failed(format!(
-            "{0} as it is does not pass: mend it first, or ask less of it; see: hawser sim swarm {0}",
+            "the unchanged {0} does not pass: correct it first, or ask less of it; see: hawser sim swarm {0}",
             args.program
         )));
     }
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     if all.is_empty() {
         return Err(Exit::usage(
-            "nothing to change: is the file one of the program's?",
+            "the file has nothing to change: is it part of the program?",
         ));
     }
     let fates = trial.all(&all)?;
@@ -224,8 +224,8 @@ fn report(args: &Args, mutants: &[(String, Mutant)], fates: &[Fate]) -> Outcome 
             );
         }
         println!(
-            "{killed} of {counted} mutants killed by {} seeds: {percent} % ({not_taken} more are not taken by the \
-             checker)",
+            "{killed} of {counted} mutants killed by {} seeds: {percent} % (the checker refuses {not_taken} \
+             more)",
             args.runs
         );
     }

@@ -159,7 +159,7 @@ fn finish(args: &Args, report: &Report, why: Option<&Story>) -> Outcome {
         .map_or_else(String::new, |watch| format!(" --watch {watch}"));
     let options = why.map_or_else(String::new, Story::trace_options);
     Err(Exit::failed(format!(
-        "the run broke its promise; repeat it with: hawser sim replay {repeat}{watch}\nsee its last events with: hawser sim trace \
+        "the run failed; repeat it with: hawser sim replay {repeat}{watch}\nsee its last events with: hawser sim trace \
          {repeat}{options}"
     )))
 }

@@ -16,9 +16,9 @@ use crate::terminal::write_text;
 
 /// Make a failing scenario as small as possible
 ///
-/// Leaves out flows, faults and changes of links, and makes sizes, times and rates plainer, as long as the
-/// run fails in the same manner. Random losses become losses of single packets. The remaining scenario is
-/// written to a file, and the reason for its failure is printed.
+/// The command leaves out flows, faults and changes of links, and simplifies sizes, times and rates, as
+/// long as the run fails in the same manner. Random losses become losses of single packets. The remaining
+/// scenario is written to a file, and the reason for its failure is printed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The scenario
@@ -107,9 +107,9 @@ pub(super) fn smaller(
 pub(super) fn summary(shrunk: &Shrunk) -> String {
     let Scenario { flow, at, .. } = &shrunk.scenario;
     let end = if shrunk.is_minimal {
-        "nothing more can be left out"
+        "no smaller scenario fails"
     } else {
-        "the time was up"
+        "the time ended"
     };
     format!(
         "shrunk by {} runs to {} flow{} and {} change{} of links; {end}",

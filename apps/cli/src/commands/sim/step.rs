@@ -11,8 +11,8 @@ use crate::exit::{Exit, Outcome};
 
 /// Try a program by hand, step by step
 ///
-/// The command reads steps (docs/steps.md) from standard input: what the application asks for, which packets
-/// arrive, how time passes. It prints the results of each as steps.
+/// The command reads steps (docs/steps.md) from standard input: requests of the application, packets that
+/// arrive, and time that passes. It prints the results of each as steps.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A built-in program's name, or a file (.mtp)
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Set a param of the program: RTO=50ms (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE", help_heading = "Program")]
     params: Vec<String>,
-    /// Also show what each event of the program did, as `hawser sim trace` does
+    /// Also show the effects of each event of the program, as `hawser sim trace` does
     #[arg(long)]
     events: bool,
     /// Write everything that happened to a file of steps
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     // A user at a terminal sees the errors; a script learns of them by the exit code.
     match failed && !is_terminal {
-        true => Err(Exit::failed("not every step could be taken as written")),
+        true => Err(Exit::failed("the program did not take every step as written")),
         false => Ok(()),
     }
 }

@@ -109,17 +109,17 @@ pub(crate) struct Claims {
     /// redundancy: its limits of bytes and of time are multiplied by this
     #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = parse_redundancy)]
     redundancy: f64,
-    /// Values of a parameter, one of which each host draws: OFFER_ECN=true,false (repeatable)
+    /// The values of a param, from which each host draws one: OFFER_ECN=true,false (repeatable)
     #[arg(long, value_name = "NAME=VALUE,…", value_parser = parse_vary)]
     vary: Vec<Vary>,
 }
 
-/// A parameter, and the values from which each host draws one.
+/// A param, and the values from which each host draws one.
 type Vary = (String, Vec<Value>);
 
 fn parse_redundancy(text: &str) -> Result<f64, String> {
     let times = text.parse().ok().filter(|times| (1.0..=100.0).contains(times));
-    times.ok_or_else(|| "it is a number from 1 to 100".to_owned())
+    times.ok_or_else(|| "expected a number from 1 to 100".to_owned())
 }
 
 fn parse_vary(text: &str) -> Result<Vary, String> {
@@ -142,7 +142,7 @@ fn parse_carried(text: &str) -> Result<Carried, String> {
         "calls" => Ok(Carried::of(Kind::Calls)),
         "works" => Ok(Carried::of(Kind::Works)),
         _ => Err(format!(
-            "no `{text}`; there are: stream, messages, datagrams, streams, calls, works"
+            "expected stream, messages, datagrams, streams, calls or works, not `{text}`"
         )),
     }
 }
@@ -203,7 +203,7 @@ fn parse_engines(text: &str) -> Result<Engines, String> {
     match text.parse() {
         Ok(engine) => Ok(Engines { first: engine, second: engine }),
         Err(_) if text == "both" => Ok(Engines { first: Engine::Interp, second: Engine::Native }),
-        Err(_) => Err(format!("no engine `{text}`; there are: interp, native, both")),
+        Err(_) => Err(format!("expected interp, native or both, not `{text}`")),
     }
 }
 
@@ -465,7 +465,7 @@ fn failure(args: &Args, failed: &Failed) -> Exit {
     let hint = match args.claims.plain || differ.is_some() {
         true => "",
         false => {
-            "\na program that cannot do all of it is asked less: --without half_close,ends, or --plain \
+            "\nfor a program with fewer abilities, ask for less: --without half_close,ends, or --plain \
              (docs/swarm.md)"
         }
     };

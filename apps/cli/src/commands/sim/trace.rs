@@ -19,11 +19,11 @@ use crate::engine::{EngineArgs, NativeArgs};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Text;
 
-/// Show what each event of a simulated run did, with lines of the program
+/// Show the effects of each event of a simulated run, with lines of the program
 ///
-/// For each event: its fields, the processors that ran, the fields of contexts that changed, the
-/// instructions, and what the engine did with them, each with the line of the program that caused it. Options
-/// select events: an event must match all of them.
+/// For each event, the command shows its fields, the processors that ran, the fields of contexts that
+/// changed, the instructions, and their effects in the engine, each with the line of the program that
+/// caused it. Options select events: an event must match all of them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The scenario
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     engine: EngineArgs,
     #[command(flatten)]
     native: NativeArgs,
-    /// Print a JSON object for each event, one a line
+    /// Print a JSON object for each event, one per line
     #[arg(long)]
     json: bool,
 }
@@ -69,9 +69,9 @@ pub(crate) struct Args {
 /// Refuses a time span that ends before it begins.
 pub(crate) fn in_order(from: Option<Duration>, to: Option<Duration>) -> Outcome {
     match (from, to) {
-        (Some(from), Some(to)) if from > to => Err(Exit::usage(format!(
-            "--from {from:?} is later than --to {to:?}: nothing lies between them"
-        ))),
+        (Some(from), Some(to)) if from > to => {
+            Err(Exit::usage(format!("--from {from:?} is later than --to {to:?}")))
+        }
         _ => Ok(()),
     }
 }
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             packet.ok_or_else(|| Exit::usage(format!("this run sends fewer than {number} packets")))?;
         if packet.cause == 0 {
             return Err(Exit::usage(format!(
-                "packet {number} is the network layer's: no program sent it"
+                "packet {number} comes from the network layer, and not from a program"
             )));
         }
         filter.packet = Some(packet);
@@ -206,10 +206,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut output = output.lock();
     output.finish()?;
     if output.events == 0 && args.pcapng.is_none() {
-        eprintln!("no event of this run is as the options ask");
+        eprintln!("no event of this run matches the options");
     }
     if let Some(failure) = report.failures.first() {
-        eprintln!("the run broke its promise: {failure}");
+        eprintln!("the run failed: {failure}");
     }
     Ok(())
 }

@@ -32,8 +32,7 @@ pub(crate) struct Args {
     script: script::ScriptArgs,
     #[command(flatten)]
     steps: steps::StepsArgs,
-    /// Print the result as a JSON object; if both kinds of files are given, one object for each kind, a line
-    /// each
+    /// Print the result as a JSON object; with both kinds of files, one object for each kind, one per line
     #[arg(long)]
     json: bool,
 }
@@ -104,7 +103,7 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 fn refuse(options: &[(&str, bool)], kind: &str) -> Outcome {
     match options.iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => Err(Exit::usage(format!(
-            "{option} is for {kind}, of which none is given"
+            "{option} applies to {kind}, but none is given"
         ))),
         None => Ok(()),
     }

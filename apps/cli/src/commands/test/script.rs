@@ -34,7 +34,7 @@ pub(super) struct ScriptArgs {
     /// differences of the program are not compared
     #[arg(long)]
     linux: bool,
-    /// The same for scripts that were written for FreeBSD
+    /// Run scripts that were written for FreeBSD, in the same manner
     #[arg(long, conflicts_with = "linux")]
     freebsd: bool,
     /// The IP version of scripts that do not state one: ipv4 (the default), ipv6 or ipv4-mapped-ipv6
@@ -143,8 +143,19 @@ pub(super) fn run(args: &Args, files: &[PathBuf]) -> Outcome {
     let mut tally = Tally::default();
     let bar = progress::count(args.json || files.len() < 2, "scripts", files.len() as u64);
     for file in files {
-        let text = files::given_bytes(file, files::DOCUMENT_MAX)
-            .map_err(|error| Exit::input(format!("cannot read {}: {error}", file.display())))?;
+        let text = match files::given_bytes(file, files::DOCUMENT_MAX) {
+            Ok(text) => text,
+            Err(error) => {
+                let exit = Exit::input(format!("cannot read {}: {error}", file.display()));
+                if files.len() == 1 {
+                    return Err(exit);
+                }
+                bar.suspend(|| eprintln!("hawser: {exit}"));
+                tally.missing(file, &exit);
+                bar.inc(1);
+                continue;
+            }
+        };
         let text = String::from_utf8_lossy(&text);
         let host = slashes(file);
         let report = match &traced {
@@ -186,8 +197,8 @@ fn enter_as_root() -> Outcome {
     let entered = netns::Namespace::create().and_then(|namespace| namespace.enter());
     if entered.is_err() || netns::is_in_user_namespace() {
         return Err(Exit::environment(
-            "--target xdp loads programs into the kernel, which takes root outside of all user namespaces; --target host works \
-             without",
+            "--target xdp loads programs into the kernel, which needs root outside of all user namespaces; --target host works \
+             without it",
         ));
     }
     Ok(())
@@ -239,6 +250,8 @@ struct Tally {
     /// The number of uses of each construct that the runner does not support.
     constructs: BTreeMap<String, usize>,
     rows: Vec<Value>,
+    /// The highest exit code of a file that could not be read.
+    worst: u8,
 }
 
 impl Tally {
@@ -279,6 +292,17 @@ impl Tally {
         }));
     }
 
+    /// Counts a script whose file could not be read.
+    fn missing(&mut self, file: &Path, exit: &Exit) {
+        self.unreadable += 1;
+        self.worst = self.worst.max(exit.code());
+        self.rows.push(json!({
+            "script": file.display().to_string(), "result": "unreadable", "failure": null,
+            "departure": null, "source": "", "notes": [exit.to_string()], "printed": [], "packets": [],
+            "in_kernel": 0,
+        }));
+    }
+
     fn finish(self, as_json: bool, all: usize) -> Outcome {
         let bad = self.failed + self.unsupported + self.unreadable;
         if as_json {
@@ -305,11 +329,12 @@ impl Tally {
                 .iter()
                 .for_each(|(what, count)| println!("  {count} × {what}"));
         }
-        match bad {
-            0 => Ok(()),
-            1 => Err(Exit::failed("one script did not pass")),
-            n => Err(Exit::failed(format!("{n} scripts did not pass"))),
-        }
+        let message = match bad {
+            0 => return Ok(()),
+            1 => "one script did not pass".to_owned(),
+            n => format!("{n} scripts did not pass"),
+        };
+        Exit::worst(Err(Exit::failed(message)), Err(Exit::reported(self.worst)))
     }
 }
 

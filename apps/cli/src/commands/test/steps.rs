@@ -16,7 +16,7 @@ use crate::exit::{Exit, Outcome};
 #[derive(clap::Args)]
 #[command(next_help_heading = "Steps (.steps)")]
 pub(super) struct StepsArgs {
-    /// Also show what each event of the program did, as `hawser sim trace` does
+    /// Also show the effects of each event of the program, as `hawser sim trace` does
     #[arg(long)]
     events: bool,
 }
@@ -29,11 +29,22 @@ impl StepsArgs {
 }
 
 pub(super) fn run(args: &Args, found: &[PathBuf]) -> Outcome {
-    let (mut rows, mut bad, mut unreadable) = (Vec::new(), 0, false);
+    let (mut rows, mut bad, mut worst) = (Vec::new(), 0, 1);
     for file in found {
-        let (result, row) = one(args, file)?;
+        let (result, row) = match one(args, file) {
+            Ok(done) => done,
+            // The only file's error is that of the command.
+            Err(exit) if found.len() == 1 => return Err(exit),
+            Err(exit) => {
+                eprintln!("hawser: {exit}");
+                worst = worst.max(exit.code());
+                not_run(file, &exit)
+            }
+        };
         bad += usize::from(result != "ok");
-        unreadable |= result == "unreadable";
+        if result == "unreadable" {
+            worst = worst.max(3);
+        }
         rows.push(row);
     }
     if args.json {
@@ -42,12 +53,13 @@ pub(super) fn run(args: &Args, found: &[PathBuf]) -> Outcome {
             json!({ "ok": bad == 0, "files": found.len(), "passed": passed, "failed": bad, "results": rows });
         println!("{all}");
     }
-    match bad {
-        0 => Ok(()),
-        _ if unreadable && found.len() == 1 => Err(Exit::reported(3)),
-        1 => Err(Exit::failed("one file did not pass")),
-        many => Err(Exit::failed(format!("{many} files did not pass"))),
-    }
+    let message = match bad {
+        0 => return Ok(()),
+        _ if worst > 1 && found.len() == 1 => return Err(Exit::reported(worst)),
+        1 => "one file did not pass".to_owned(),
+        many => format!("{many} files did not pass"),
+    };
+    Exit::worst(Err(Exit::failed(message)), Err(Exit::reported(worst)))
 }
 
 /// Collects the files of steps below a folder, ordered by name.
@@ -81,7 +93,8 @@ fn one(args: &Args, file: &Path) -> Result<(&'static str, Value), Exit> {
         Err(error) => return Ok(unreadable(args, &name, &error)),
     };
     let Some((program, _)) = steps.program() else {
-        let message = "it names no program: its first line is as `program my.mtp` or `program tcp`";
+        let message =
+            "the file names no program: its first line has the form `program my.mtp` or `program tcp`";
         let error = SyntaxError {
             place: Default::default(),
             message: message.to_owned(),
@@ -111,6 +124,14 @@ fn one(args: &Args, file: &Path) -> Result<(&'static str, Value), Exit> {
     });
     let row = json!({ "file": name, "result": result, "failure": failure, "happened": report.happened });
     Ok((result, row))
+}
+
+/// Returns the result of a file whose steps could not be run.
+fn not_run(file: &Path, exit: &Exit) -> (&'static str, Value) {
+    let failure =
+        json!({ "line": null, "column": null, "expected": "", "happened": exit.to_string(), "notes": [] });
+    let row = json!({ "file": file.display().to_string(), "result": "not run", "failure": failure });
+    ("not run", row)
 }
 
 fn unreadable(args: &Args, name: &str, error: &SyntaxError) -> (&'static str, Value) {

@@ -1,6 +1,5 @@
 //! `hawser watch [PATTERN]`: shows the flows of a running process.
 
-mod model;
 mod outputs;
 mod screen;
 mod source;
@@ -14,13 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use hawser::interact::overview::Overview;
 use hawser::interact::parse_span;
 use hawser::interact::record::{Header, What};
 
 use crate::exit::{Exit, Outcome};
 use crate::interact::ClientArgs;
 use crate::signals;
-use model::Model;
 use outputs::Outputs;
 use screen::Screen;
 use source::{Live, Next, Replay, Source, Wanted};
@@ -120,13 +119,13 @@ fn watch(
     limit: Option<Duration>,
 ) -> Outcome {
     let interrupted = interruption()?;
-    let mut model = Model::new(Header::default());
+    let mut model = Overview::new(Header::default());
     let begin = Instant::now();
     while !interrupted.load(Ordering::Relaxed) && limit.is_none_or(|limit| begin.elapsed() < limit) {
         match source.next(TICK)? {
             Next::Line(line) => {
                 if let What::Header(header) = &line.what {
-                    model = Model::new(header.clone());
+                    model = Overview::new(header.clone());
                 }
                 if screen.is_some() {
                     model.line(&line);

@@ -135,7 +135,10 @@ impl Qlog {
             self.sink.write(b"\n")?;
         }
         if dropped > 0 {
-            eprintln!("{}: {dropped} events found no room", self.sink.path.display());
+            eprintln!(
+                "{}: {dropped} events were dropped, because the file has its maximum size",
+                self.sink.path.display()
+            );
         }
         self.sink.flush()
     }

@@ -3,11 +3,11 @@
 use std::io::{self, Stdout};
 use std::time::{Duration, Instant};
 
+use hawser::interact::overview::{Key, Overview};
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::model::{Key, Model};
 use super::view;
 use crate::exit::Exit;
 use crate::screen::{self, Palette};
@@ -20,7 +20,7 @@ pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     palette: Palette,
     /// The state shown while paused.
-    frozen: Option<Model>,
+    frozen: Option<Overview>,
     drawn: Option<Instant>,
 }
 
@@ -32,7 +32,7 @@ impl Screen {
     }
 
     /// Handles pending keys, and draws if it is time to. Returns true when the user quits.
-    pub(super) fn handle_input(&mut self, model: &mut Model) -> Result<bool, Exit> {
+    pub(super) fn handle_input(&mut self, model: &mut Overview) -> Result<bool, Exit> {
         let failed = |error: io::Error| Exit::environment(format!("the terminal: {error}"));
         while event::poll(Duration::ZERO).map_err(failed)? {
             match event::read().map_err(failed)? {
@@ -53,7 +53,7 @@ impl Screen {
     }
 
     /// Handles a key. Returns true when the user quits.
-    fn key(&mut self, key: KeyEvent, model: &mut Model) -> bool {
+    fn key(&mut self, key: KeyEvent, model: &mut Overview) -> bool {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let meaning = match key.code {
             KeyCode::Char('q') | KeyCode::Esc => return true,
@@ -75,7 +75,7 @@ impl Screen {
         false
     }
 
-    fn draw(&mut self, model: &Model) -> io::Result<()> {
+    fn draw(&mut self, model: &Overview) -> io::Result<()> {
         let (shown, is_paused) = (self.frozen.as_ref().unwrap_or(model), self.frozen.is_some());
         let palette = self.palette;
         self.terminal.draw(|frame| {

@@ -1,12 +1,12 @@
 //! Compares drawn models with screens in files. `UPDATE_EXPECT=1` rewrites them; review the difference.
 
+use hawser::interact::overview::{Key, Overview};
 use hawser::interact::record::{Counts, Header, Line, Signal, What, parse};
 use ratatui_core::backend::TestBackend;
 use ratatui_core::style::Color;
 use ratatui_core::terminal::Terminal;
 use serde_json::json;
 
-use super::model::{Key, Model};
 use super::view::draw;
 use crate::screen::Palette;
 
@@ -61,9 +61,9 @@ fn sample(at: u64, flow: &str, cwnd: u64, delivered: u64) -> Line {
 }
 
 /// A model with a sawtooth of twenty seconds, a listener, a link, and a held window.
-fn model() -> Model {
+fn model() -> Overview {
     let header = Header { process: 4242, pattern: "*".into(), ..Header::default() };
-    let mut model = Model::new(header);
+    let mut model = Overview::new(header);
     model.line(&offers());
     model.line(&flows(0, true));
     let mut delivered = 0;
@@ -96,7 +96,7 @@ fn model() -> Model {
     model
 }
 
-fn screen(model: &Model, is_paused: bool, colour: bool, width: u16, height: u16) -> Terminal<TestBackend> {
+fn screen(model: &Overview, is_paused: bool, colour: bool, width: u16, height: u16) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
     let drawn = terminal.draw(|frame| {
         let area = frame.area();
@@ -153,7 +153,7 @@ fn the_selected_flow_is_in_view() {
 fn the_view_is_drawn_without_flows() {
     assert_screen(
         "empty",
-        &screen(&Model::new(Header::default()), false, false, 80, 6),
+        &screen(&Overview::new(Header::default()), false, false, 80, 6),
     );
 }
 
@@ -202,7 +202,7 @@ fn an_ended_flow_remains_visible_for_seconds() {
 
 #[test]
 fn memory_is_bounded() {
-    let mut model = Model::new(Header::default());
+    let mut model = Overview::new(Header::default());
     for number in 0..5000_u64 {
         let signal = Signal {
             event: format!("x.e{number}"),

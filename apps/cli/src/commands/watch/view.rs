@@ -1,5 +1,6 @@
-//! Draws the model as lines of text. It is a pure function of the model and the terminal's size.
+//! Draws the overview as lines of text. It is a pure function of the overview and the terminal's size.
 
+use hawser::interact::overview::{Overview, Series, Watched};
 use hawser::interact::record::{Named, Signal};
 use hawser::lang::OneLine;
 use ratatui_core::buffer::Buffer;
@@ -7,7 +8,6 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
 
-use super::model::{Model, Series, Watched};
 use crate::screen::{Palette, faint, strong};
 
 /// Bars in steps of an eighth of a line's height.
@@ -28,7 +28,7 @@ const KNOWN: [(&str, &str); 9] = [
 ];
 
 /// Draws the whole view.
-pub(super) fn draw(model: &Model, is_paused: bool, palette: Palette, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(model: &Overview, is_paused: bool, palette: Palette, area: Rect, buffer: &mut Buffer) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let head = head(model, is_paused, palette);
     let foot = foot(model, palette, width);
@@ -45,7 +45,7 @@ pub(super) fn draw(model: &Model, is_paused: bool, palette: Palette, area: Rect,
     }
 }
 
-fn head(model: &Model, is_paused: bool, palette: Palette) -> Line<'static> {
+fn head(model: &Overview, is_paused: bool, palette: Palette) -> Line<'static> {
     let flows = model
         .flows
         .values()
@@ -78,7 +78,7 @@ fn head(model: &Model, is_paused: bool, palette: Palette) -> Line<'static> {
 }
 
 /// Draws the flows that fit, always including the selected one.
-fn body(model: &Model, palette: Palette, width: usize, room: usize) -> Vec<Line<'static>> {
+fn body(model: &Overview, palette: Palette, width: usize, room: usize) -> Vec<Line<'static>> {
     let names = model.ordered();
     let is_selected = |name: &str| model.selected.as_deref() == Some(name);
     let blocks: Vec<_> = names
@@ -99,7 +99,7 @@ fn body(model: &Model, palette: Palette, width: usize, room: usize) -> Vec<Line<
 }
 
 fn block(
-    model: &Model,
+    model: &Overview,
     watched: &Watched,
     is_selected: bool,
     palette: Palette,
@@ -135,7 +135,7 @@ fn block(
     lines
 }
 
-fn title(model: &Model, watched: &Watched, is_selected: bool, palette: Palette) -> Line<'static> {
+fn title(model: &Overview, watched: &Watched, is_selected: bool, palette: Palette) -> Line<'static> {
     let flow = &watched.flow;
     let ends = match (&flow.local, &flow.remote) {
         (Some(local), Some(remote)) => format!(" {local} > {remote}"),
@@ -170,7 +170,7 @@ fn title(model: &Model, watched: &Watched, is_selected: bool, palette: Palette) 
     Line::from(spans)
 }
 
-fn known(model: &Model, watched: &Watched, end: &str, label: &str) -> Option<String> {
+fn known(model: &Overview, watched: &Watched, end: &str, label: &str) -> Option<String> {
     let (name, value) = watched.value(end)?;
     let kind = model.kind(name);
     let is_number = kind.is_none_or(|kind| kind.kind == "number");
@@ -182,7 +182,7 @@ fn known(model: &Model, watched: &Watched, end: &str, label: &str) -> Option<Str
     Some(format!("{label} {text}"))
 }
 
-fn all(model: &Model, watched: &Watched) -> Vec<String> {
+fn all(model: &Overview, watched: &Watched) -> Vec<String> {
     let prefix = format!("{}.{}.", watched.flow.provider, watched.flow.kind);
     let one = |(name, value): (&String, &u64)| {
         let short = name.strip_prefix(&prefix).unwrap_or(name);
@@ -242,7 +242,7 @@ fn sparkline(series: &Series, now: u64, columns: usize) -> String {
     values.into_iter().map(bar).collect()
 }
 
-fn foot(model: &Model, palette: Palette, width: usize) -> Vec<Line<'static>> {
+fn foot(model: &Overview, palette: Palette, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("─".repeat(width), faint())];
     for ((flow, variable), (value, who)) in model.held.iter().take(4) {
         let value = shown(model.kind(variable), *value);
@@ -292,7 +292,7 @@ fn labelled(label: &'static str, text: String) -> Line<'static> {
     Line::from(vec![Span::styled(label, faint()), Span::raw(text)])
 }
 
-fn event(model: &Model, signal: &Signal) -> String {
+fn event(model: &Overview, signal: &Signal) -> String {
     let field = |(name, value): (&String, &u64)| {
         format!(
             " {name} {}",

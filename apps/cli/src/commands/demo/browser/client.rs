@@ -137,14 +137,17 @@ impl<'p> Client<'p> {
                     .map_err(|error| error.to_string())?
                 {
                     if self.stop.load(Ordering::Relaxed) {
-                        return Err("nobody waits for it any more".to_owned());
+                        return Err("no client waits for the download any more".to_owned());
                     }
                 }
                 let fetched = browser
                     .finish_fetch(&transfer, CHECK)
                     .map_err(|error| error.to_string())?;
                 if fetched.bytes != bytes || fetched.verdict != true {
-                    return Err(format!("{} bytes came, and not those of the file", fetched.bytes));
+                    return Err(format!(
+                        "the {} bytes received differ from the file",
+                        fetched.bytes
+                    ));
                 }
                 fetched.time.as_secs_f64()
             }
@@ -164,11 +167,11 @@ impl<'p> Client<'p> {
                 let got = std::fs::read(&file).map_err(|error| error.to_string())?;
                 let _ = std::fs::remove_file(file);
                 if got != content(0, bytes) {
-                    return Err(format!("{} bytes came, and not those of the file", got.len()));
+                    return Err(format!("the {} bytes received differ from the file", got.len()));
                 }
                 seconds
             }
-            (Begun::Browser(_), None) => return Err("the browser has gone".to_owned()),
+            (Begun::Browser(_), None) => return Err("the browser has ended".to_owned()),
         };
         let transport = self.bridge.won_after(running.setup, running.before);
         Ok(Done { transport: transport.unwrap_or_else(|| "?".to_owned()), seconds })

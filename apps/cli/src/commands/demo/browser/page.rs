@@ -46,12 +46,12 @@ impl Controls for Network {
     }
 
     fn download(&self, setup: &str, mib: u32) -> Result<(), String> {
-        let setup = Setup::numbered(setup).ok_or("there is no such setup")?;
+        let setup = Setup::numbered(setup).ok_or("the setup is unknown")?;
         let mut number = self.downloads.lock();
         match self.orders.try_send((*number, setup, mib)) {
             Ok(()) => *number += 1,
             Err(TrySendError::Full(_)) => return Err(format!("{WAITING} downloads wait already")),
-            Err(TrySendError::Disconnected(_)) => return Err("nobody downloads any more".to_owned()),
+            Err(TrySendError::Disconnected(_)) => return Err("the downloads have ended".to_owned()),
         }
         Ok(())
     }
@@ -127,14 +127,14 @@ fn announce(url: &str, ports: &[SocketAddr], as_json: bool) {
         println!("{}", json!({ "event": "page", "url": url, "proxies": proxies }));
         return;
     }
-    print!("the page, for this machine's users who know its address:\n\n  {url}\n\n");
-    println!("a browser of your own takes part by one of the proxies, and gets http://{SERVER}/ there:");
+    print!("the page is for users of this machine who know its address:\n\n  {url}\n\n");
+    println!("your own browser reaches http://{SERVER}/ through one of these proxies:");
     println!();
     for (setup, port) in SETUPS.iter().zip(ports) {
         println!("  {:24} --proxy-server=socks5://{port}", setup.name);
     }
     println!();
-    println!("Ctrl-C ends it");
+    println!("Ctrl-C ends the demonstration");
 }
 
 /// Serves until this process is asked to terminate.

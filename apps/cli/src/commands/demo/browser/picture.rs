@@ -27,9 +27,8 @@ impl Controls for Picture {
 
 /// Takes the picture and writes it to `file`.
 pub(super) fn take(place: &Place, feed: &Feed, file: &Path) -> Outcome {
-    let command = command(|program| place.on_client(program))?.ok_or_else(|| {
-        Exit::environment("a picture needs a browser, and there is none: apt-get install chromium")
-    })?;
+    let command = command(|program| place.on_client(program))?
+        .ok_or_else(|| Exit::environment("a picture needs a browser: apt-get install chromium"))?;
     // The page listens on the client, because the browser runs there.
     let client = place.lab.host("client").map_err(Exit::environment)?;
     let listener = client

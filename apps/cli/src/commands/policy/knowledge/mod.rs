@@ -50,8 +50,8 @@ pub(crate) struct List {
 
 /// Add or replace the nodes of a file, all of them or none
 ///
-/// A node without `expire` ends after ten minutes; with -1 it is kept until it is deleted, across
-/// restarts. A node replaces an earlier one of the same name.
+/// A node without `expire` ends after ten minutes. With -1 it stays until it is deleted, across restarts. A
+/// node replaces an earlier one of the same name.
 #[derive(clap::Args)]
 pub(crate) struct Put {
     /// A file with nodes as JSON or (by its ending) TOML; - reads JSON from standard input
@@ -126,7 +126,7 @@ fn put(args: &Put) -> Outcome {
     let request = json!({ "put": nodes });
     if request.to_string().len() > LINE {
         return Err(Exit::input(format!(
-            "it comes to more than {LINE} bytes: put fewer nodes at once"
+            "the nodes take more than {LINE} bytes: put fewer at once"
         )));
     }
     let answer = client.ask(&request).map_err(|error| match error {

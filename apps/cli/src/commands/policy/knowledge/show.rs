@@ -53,7 +53,10 @@ pub(super) fn event(event: &Value) -> String {
                 texts("warnings")
             )
         }
-        "refused" => format!("files are wrong, what was in force stays:\n{}", texts("errors")),
+        "refused" => format!(
+            "files have errors, so the previous policies stay in force:\n{}",
+            texts("errors")
+        ),
         "trouble" => format!("! {}\n", text("why")),
         // A later version may report events that this one does not know.
         _ => String::new(),

@@ -7,13 +7,13 @@ use std::io::{self, BufReader, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 
+use hawser::lang::ide::lsp::read_frame;
 use hawser::runs::debug::Debugger;
 use hawser::runs::debug::dap::{Adapter, Files, Goes};
 use serde_json::Value;
 
 use super::{Args, begin};
 use crate::exit::{Exit, Outcome};
-use crate::frames;
 
 /// The maximum number of requests that are queued while the run continues.
 const MAX_WAITING: usize = 64;
@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     std::thread::spawn(move || {
         let mut input = BufReader::new(stdin());
         loop {
-            let Some(body) = frames::read(&mut input).transpose() else {
+            let Some(body) = read_frame(&mut input).transpose() else {
                 return;
             };
             let message = body.and_then(|body| hawser_documents::json_bytes(&body).map_err(io::Error::other));

@@ -190,7 +190,7 @@ fn foot(debugger: &Debugger, shown: &Shown<'_>, palette: Palette, height: usize)
     }
     if flight.len() > MAX_PACKETS {
         lines.push(Line::styled(
-            format!("… {} packets under way: `flight`", flight.len()),
+            format!("… {} packets in flight: `flight`", flight.len()),
             faint(),
         ));
     }

@@ -1,23 +1,22 @@
 //! `hawser sim sweep FILE.toml`: runs a scenario with varying values and seeds.
 
-mod folder;
-mod local;
 mod picture;
-mod ray;
 mod show;
-mod slurm;
 mod worker;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process;
 
 use hawser::programs::Programs;
-use hawser::runs::sweep::{Done, Sweep, Task};
+use hawser::runs::sweep::ray::{self, Ray};
+use hawser::runs::sweep::slurm::{self, Job};
+use hawser::runs::sweep::{Done, Failure, Folder, Planner, RunnerError, Sweep, Task, local};
+use serde_json::json;
 
 use crate::engine::NativeArgs;
 use crate::exit::{Exit, Outcome};
 use crate::progress;
-use folder::Folder;
 
 /// Run a scenario with varying values and seeds, and put the results into a table
 ///
@@ -76,19 +75,13 @@ fn parse_place(text: &str) -> Result<Place, String> {
             Ok(Place::Ray(Some(text["ray://".len()..].to_owned())))
         }
         _ => Err(format!(
-            "no `{text}`; there are: local, ray, ray://ADDRESS, slurm"
+            "expected local, ray, ray://ADDRESS or slurm, not `{text}`"
         )),
     }
 }
 
-/// A task has no result.
-struct Failure {
-    number: usize,
-    why: String,
-}
-
-/// The callback of a runner. The runner calls it once per task, with the result or the failure.
-type Given<'a> = &'a mut dyn FnMut(Result<Done, Failure>) -> Outcome;
+/// The source of Ray's driver.
+const DRIVER: &str = include_str!("../../../../../../bindings/python/hawser/_sweep.py");
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let programs = Programs::default().with_native_files(args.native.allow_native);
@@ -98,16 +91,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.worker {
         return worker::serve(&sweep, &mut planner, &programs);
     }
-    let folder = Folder::open(&args.out)?;
+    let folder = Folder::open(&args.out).map_err(refused)?;
     if let Some(number) = args.task {
-        return worker::one(&sweep, &mut planner, &programs, number, &folder);
+        return one(&sweep, &mut planner, &programs, number, &folder).map_err(refused);
     }
     let tasks: Vec<Task> = (1..=sweep.count())
         .map(|number| planner.task(number).map_err(Exit::input))
         .collect::<Result<_, _>>()?;
     let missing: Vec<&Task> = tasks.iter().filter(|task| !folder.has(&task.id)).collect();
     if matches!(args.on, Place::Slurm) {
-        return slurm::write(args, &missing, &folder);
+        return write_script(args, &missing, &folder);
     }
     let bar = progress::count(args.json, &args.file.display().to_string(), missing.len() as u64);
     let expected: BTreeMap<usize, &str> = missing
@@ -126,11 +119,106 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     };
     match &args.on {
-        Place::Local => local::run(args, &expected, &mut take)?,
-        Place::Ray(address) => ray::run(args, address.as_deref(), &expected, &planner.files(), &mut take)?,
+        Place::Local => {
+            let jobs = args.jobs.map(usize::from);
+            local::run(jobs, &|| args.worker(), &expected, &mut take).map_err(refused)?;
+        }
+        Place::Ray(address) => {
+            let ray = Ray {
+                address: address.as_deref(),
+                python: &args.python,
+                driver: DRIVER,
+                program: &own()?,
+                sweep: &args.file,
+                options: args.options(),
+            };
+            ray::run(ray, &expected, &planner.files(), &mut take).map_err(refused)?;
+        }
         Place::Slurm => {}
     }
     bar.finish_and_clear();
     let found = tasks.len() - missing.len();
     show::finish(args, &sweep, &tasks, found, &failures, &folder)
+}
+
+impl Args {
+    /// Returns the options that workers get, too.
+    fn options(&self) -> &'static [&'static str] {
+        match self.native.allow_native {
+            true => &["--allow-native"],
+            false => &[],
+        }
+    }
+
+    /// Returns the command that starts a worker.
+    fn worker(&self) -> process::Command {
+        let mut command = process::Command::new("/proc/self/exe");
+        command.args(["sim", "sweep"]).arg(&self.file).arg("--worker");
+        command.args(self.options());
+        command
+    }
+}
+
+/// Maps an error of a runner to an exit.
+fn refused(error: RunnerError) -> Exit {
+    match error {
+        RunnerError::Number { .. } => Exit::usage(error),
+        RunnerError::Json(_) => Exit::failed(error),
+        _ if error.is_environment() => Exit::environment(error),
+        _ => Exit::input(error),
+    }
+}
+
+/// Returns the path of this program.
+fn own() -> Result<PathBuf, Exit> {
+    std::env::current_exe().map_err(|error| Exit::environment(format!("cannot find this program: {error}")))
+}
+
+/// Runs one task, unless it has a result.
+fn one(
+    sweep: &Sweep,
+    planner: &mut Planner<'_>,
+    programs: &Programs,
+    number: usize,
+    folder: &Folder,
+) -> Result<(), RunnerError> {
+    let task = sweep.task(planner, number)?;
+    match folder.has(&task.id) {
+        true => Ok(()),
+        false => folder.keep(&sweep.run(task, programs)?),
+    }
+}
+
+/// Writes the script of a batch system for the tasks without a result, and prints how to go on.
+fn write_script(args: &Args, missing: &[&Task], folder: &Folder) -> Outcome {
+    let path = folder.file("sweep.sbatch");
+    let numbers: Vec<usize> = missing.iter().map(|task| task.number).collect();
+    if !numbers.is_empty() {
+        let job = Job {
+            program: &own()?,
+            sweep: &args.file,
+            out: &args.out,
+            options: args.options(),
+        };
+        let text = slurm::script(job, &numbers).map_err(refused)?;
+        folder.write(&path, text.as_bytes()).map_err(refused)?;
+    }
+    if args.json {
+        let script = (!numbers.is_empty()).then(|| path.display().to_string());
+        println!("{}", json!({ "tasks": numbers.len(), "script": script }));
+    } else if numbers.is_empty() {
+        println!("all tasks have results");
+    } else {
+        println!(
+            "{} tasks are left; run them with: sbatch {}",
+            numbers.len(),
+            path.display()
+        );
+        println!(
+            "then merge their results with: hawser sim sweep {} --out {}",
+            args.file.display(),
+            args.out.display()
+        );
+    }
+    Ok(())
 }

@@ -1,11 +1,11 @@
 //! The report of a sweep: tables, drawings, and failures.
 
 use hawser::lang::{OneLine, Printable};
-use hawser::runs::sweep::{Sweep, Table, Task};
+use hawser::runs::sweep::{Failure, Folder, Sweep, Table, Task};
 use serde_json::json;
 
-use super::folder::Folder;
-use super::{Args, Failure, picture};
+use super::{Args, picture, refused};
+use crate::commands::sim::shrink::save;
 use crate::exit::{Exit, Outcome};
 
 /// Merges the results into tables and prints the report of the sweep.
@@ -18,21 +18,28 @@ pub(super) fn finish(
     folder: &Folder,
 ) -> Outcome {
     let table = sweep.table(tasks, &|task| folder.get(&task.id));
-    folder.write(&folder.file("table.csv"), table.csv().as_bytes())?;
+    folder
+        .write(&folder.file("table.csv"), table.csv().as_bytes())
+        .map_err(refused)?;
     let rows = serde_json::to_string_pretty(&table).map_err(Exit::failed)?;
-    folder.write(&folder.file("table.json"), Printable(rows).to_string().as_bytes())?;
+    let rows = Printable(rows).to_string();
+    folder
+        .write(&folder.file("table.json"), rows.as_bytes())
+        .map_err(refused)?;
     for (name, svg) in picture::of(&table) {
-        folder.write(&folder.file(&format!("{name}.svg")), svg.as_bytes())?;
+        folder
+            .write(&folder.file(&format!("{name}.svg")), svg.as_bytes())
+            .map_err(refused)?;
     }
     let mut broken = Vec::new();
     for (task, row) in tasks.iter().zip(&table.rows) {
         if row.ok == Some(false) {
-            broken.push((task, "the run broke its promise".to_owned(), folder.failed(task)?));
+            broken.push((task, "the run failed".to_owned(), repeated(folder, task)?));
         }
     }
     for failure in failures {
         if let Some(task) = tasks.get(failure.number - 1) {
-            broken.push((task, failure.why.clone(), folder.failed(task)?));
+            broken.push((task, failure.why.clone(), repeated(folder, task)?));
         }
     }
     let ran = table.rows.iter().filter(|row| row.ok.is_some()).count();
@@ -72,6 +79,17 @@ pub(super) fn finish(
         0 => Err(Exit::input(missing.join("\nhawser: "))),
         count => Err(Exit::failed(format!("{count} of {} tasks failed", tasks.len()))),
     }
+}
+
+/// Saves the scenario of a failed run, and returns the command that repeats it.
+fn repeated(folder: &Folder, task: &Task) -> Result<String, Exit> {
+    let path = folder.failed(task).map_err(refused)?;
+    save(&path, &task.scenario)?;
+    Ok(format!(
+        "hawser sim replay {} --seed {}",
+        path.display(),
+        task.seed
+    ))
 }
 
 fn described(table: &Table, task: &Task, why: &str) -> String {

@@ -7,16 +7,28 @@ use std::process::{Child, Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hawser::runs::sweep::Done;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::local::Answer;
-use super::{Args, Failure, Given};
-use crate::exit::{Exit, Outcome};
+use super::runner::Answer;
+use super::{Done, Failure, Given, RunnerError, absolute};
 
-/// The source of the driver. Ray sends its function to the nodes.
-const DRIVER: &str = include_str!("../../../../../../bindings/python/hawser/_sweep.py");
+/// The tasks of a sweep on a Ray cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Ray<'a> {
+    /// The address of the cluster, or `None` for the one that Ray finds or starts.
+    pub address: Option<&'a str>,
+    /// The Python that has Ray.
+    pub python: &'a Path,
+    /// The source of the driver, in Python. Ray sends its function to the nodes.
+    pub driver: &'a str,
+    /// This program, which the nodes start as a worker.
+    pub program: &'a Path,
+    /// The sweep's file.
+    pub sweep: &'a Path,
+    /// Further options of the workers.
+    pub options: &'a [&'a str],
+}
 
 /// A line of the driver's output.
 #[derive(Deserialize)]
@@ -26,20 +38,20 @@ struct Line {
     error: Option<String>,
 }
 
-pub(super) fn run(
-    args: &Args,
-    address: Option<&str>,
+/// Runs tasks, by their numbers and ids. `files` are all files that the tasks read.
+///
+/// # Errors
+/// The driver cannot be started or fails, or `take` failed.
+pub fn run(
+    ray: Ray<'_>,
     tasks: &BTreeMap<usize, &str>,
     files: &BTreeMap<PathBuf, Vec<u8>>,
     take: Given<'_>,
-) -> Outcome {
+) -> Result<(), RunnerError> {
     if tasks.is_empty() {
         return Ok(());
     }
-    let own = std::env::current_exe()
-        .map_err(|error| Exit::environment(format!("cannot find this program: {error}")))?;
-    let sweep = std::path::absolute(&args.file)
-        .map_err(|error| Exit::environment(format!("cannot find {}: {error}", args.file.display())))?;
+    let sweep = absolute(ray.sweep)?;
     let top = common(files.keys());
     let relative = |path: &Path| {
         path.strip_prefix(&top)
@@ -49,14 +61,14 @@ pub(super) fn run(
     };
     let content = |(path, bytes): (&PathBuf, &Vec<u8>)| (relative(path), Value::from(STANDARD.encode(bytes)));
     let asked = json!({
-        "address": address.map(|address| format!("ray://{address}")),
-        "program": own.to_string_lossy(),
+        "address": ray.address.map(|address| format!("ray://{address}")),
+        "program": ray.program.to_string_lossy(),
         "sweep": relative(&sweep),
-        "options": if args.native.allow_native { vec!["--allow-native"] } else { vec![] },
+        "options": ray.options,
         "numbers": tasks.keys().collect::<Vec<_>>(),
         "files": files.iter().map(content).collect::<Map<_, _>>(),
     });
-    let mut driver = Driver::start(&args.python)?;
+    let mut driver = Driver::start(ray.python, ray.driver)?;
     let mut left = tasks.clone();
     // If the driver has already ended, its own message states the reason.
     if let Some(mut input) = driver.0.stdin.take() {
@@ -64,9 +76,9 @@ pub(super) fn run(
     }
     let lines = driver.0.stdout.take().map(BufReader::new);
     for line in lines.into_iter().flat_map(BufRead::lines) {
-        let line = line.map_err(|error| Exit::environment(format!("the driver of Ray: {error}")))?;
-        let line: Line = hawser_documents::json(&line)
-            .map_err(|error| Exit::environment(format!("the driver of Ray: {error}")))?;
+        let line = line.map_err(|error| RunnerError::Driver(error.to_string()))?;
+        let line: Line =
+            hawser_documents::json(&line).map_err(|error| RunnerError::Driver(error.to_string()))?;
         if let Some(id) = left.remove(&line.number) {
             take(given(line, id))?;
         }
@@ -74,13 +86,10 @@ pub(super) fn run(
     let status = driver
         .0
         .wait()
-        .map_err(|error| Exit::environment(format!("the driver of Ray: {error}")))?;
+        .map_err(|error| RunnerError::Driver(error.to_string()))?;
     match left.is_empty() {
         true => Ok(()),
-        false => Err(Exit::environment(format!(
-            "the driver of Ray ended ({status}) with {} tasks left; what has a result is kept: run the same again",
-            left.len()
-        ))),
+        false => Err(RunnerError::DriverEnded { status, left: left.len() }),
     }
 }
 
@@ -89,13 +98,15 @@ fn given(line: Line, id: &str) -> Result<Done, Failure> {
     let number = line.number;
     let failure = |why: String| Failure { number, why };
     let Some(answer) = line.answer else {
-        return Err(failure(line.error.unwrap_or_else(|| "it has no answer".into())));
+        return Err(failure(
+            line.error.unwrap_or_else(|| "the worker gave no answer".into()),
+        ));
     };
     let done = answer.given(number)?;
     match done.id == id {
         true => Ok(done),
         false => Err(failure(
-            "a node of the cluster has another hawser than this one".into(),
+            "a node of the cluster has a different version of hawser".into(),
         )),
     }
 }
@@ -117,23 +128,21 @@ fn common<'a>(mut paths: impl Iterator<Item = &'a PathBuf>) -> PathBuf {
 struct Driver(Child);
 
 impl Driver {
-    fn start(python: &Path) -> Result<Driver, Exit> {
-        let named = python.display();
+    fn start(python: &Path, source: &str) -> Result<Driver, RunnerError> {
+        let cannot = |error| RunnerError::Start { program: python.display().to_string(), error };
         let has_ray = isolated(python, "import ray")?
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .status()
-            .map_err(|error| Exit::environment(format!("cannot start {named}: {error}")))?;
+            .map_err(cannot)?;
         if !has_ray.success() {
-            return Err(Exit::environment(format!(
-                "{named} has no Ray: install it (pip install ray), or name the Python that has it with --python"
-            )));
+            return Err(RunnerError::NoRay { python: python.to_owned() });
         }
-        let process = isolated(python, DRIVER)?
+        let process = isolated(python, source)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| Exit::environment(format!("cannot start {named}: {error}")))?;
+            .map_err(cannot)?;
         Ok(Driver(process))
     }
 }
@@ -148,12 +157,11 @@ impl Drop for Driver {
 /// Prepares a command that runs a Python program of ours. The program must not import modules from the
 /// sweep's folder, so Python's path excludes that folder. The same holds for Ray's workers, to whose path Ray
 /// adds the driver's current folder.
-fn isolated(python: &Path, program: &str) -> Result<Command, Exit> {
+fn isolated(python: &Path, program: &str) -> Result<Command, RunnerError> {
     // A bare name is searched in PATH; any other path is relative to this process's folder.
     let python = match python.components().count() {
         1 => python.to_owned(),
-        _ => std::path::absolute(python)
-            .map_err(|error| Exit::environment(format!("cannot find {}: {error}", python.display())))?,
+        _ => absolute(python)?,
     };
     let mut command = Command::new(python);
     command.args(["-I", "-c", program]).current_dir("/");

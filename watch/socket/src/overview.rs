@@ -1,11 +1,13 @@
-//! The state of the view, condensed from all signals. It is pure: it takes lines and keys and does no I/O.
+//! The flows of a process at one glance, condensed from the lines of a recording.
+//!
+//! Invariants: it takes lines and keys, and does no I/O. Each of its lists has a maximum length.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hawser::interact::record::{Counts, Flow, Header, Line, Modification, Named, Sample, Signal, What};
+use crate::record::{Counts, Flow, Header, Line, Modification, Named, Sample, Signal, What};
 
 /// The time span of sparklines, in nanoseconds.
-pub(super) const SPAN: u64 = 60_000_000_000;
+pub const SPAN: u64 = 60_000_000_000;
 /// The maximum number of points of a sparkline.
 const MAX_POINTS: usize = 1024;
 /// The maximum number of flows shown.
@@ -19,8 +21,9 @@ const LINGER: u64 = 5_000_000_000;
 /// The number of latest events that are kept.
 const LATEST: usize = 8;
 
+/// The recent values of a variable.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Series(VecDeque<(u64, f64)>);
+pub struct Series(VecDeque<(u64, f64)>);
 
 impl Series {
     fn push(&mut self, at: u64, value: f64) {
@@ -33,7 +36,8 @@ impl Series {
 
     /// Returns the maximum in each of `columns` equal parts of the last minute, or of the available time. A
     /// part without points is `None`.
-    pub(super) fn columns(&self, now: u64, columns: usize) -> Vec<Option<f64>> {
+    #[must_use]
+    pub fn columns(&self, now: u64, columns: usize) -> Vec<Option<f64>> {
         let mut out = vec![None; columns];
         let Some((first, _)) = self.0.front() else {
             return out;
@@ -51,22 +55,29 @@ impl Series {
         out
     }
 
-    pub(super) fn last(&self) -> Option<f64> {
+    /// Returns the latest value.
+    #[must_use]
+    pub fn last(&self) -> Option<f64> {
         self.0.back().map(|(_, value)| *value)
     }
 }
 
+/// A flow with its latest values.
 #[derive(Clone, Debug)]
-pub(super) struct Watched {
-    pub(super) flow: Flow,
-    pub(super) values: BTreeMap<String, u64>,
-    pub(super) window: Series,
-    pub(super) round_trip: Series,
+pub struct Watched {
+    /// The flow.
+    pub flow: Flow,
+    /// The latest values of its variables.
+    pub values: BTreeMap<String, u64>,
+    /// The congestion window, in bytes.
+    pub window: Series,
+    /// The smoothed round-trip time, in nanoseconds.
+    pub round_trip: Series,
     /// The delivery rate, in bit/s.
-    pub(super) rate: Series,
+    pub rate: Series,
     delivered: Option<(u64, u64)>,
     /// The time at which the flow disappeared.
-    pub(super) gone: Option<u64>,
+    pub gone: Option<u64>,
 }
 
 impl Watched {
@@ -83,7 +94,8 @@ impl Watched {
     }
 
     /// Returns the first variable whose last component is `end`.
-    pub(super) fn value(&self, end: &str) -> Option<(&str, u64)> {
+    #[must_use]
+    pub fn value(&self, end: &str) -> Option<(&str, u64)> {
         let found = self
             .values
             .iter()
@@ -113,15 +125,21 @@ impl Watched {
 
 /// The sort order of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub enum Order {
+    /// By name.
     Name,
+    /// By delivery rate.
     Rate,
+    /// By congestion window.
     Window,
+    /// By round-trip time.
     RoundTrip,
 }
 
 impl Order {
-    pub(super) fn name(self) -> &'static str {
+    /// Returns the name of the column.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Order::Name => "flow",
             Order::Rate => "rate",
@@ -142,35 +160,47 @@ impl Order {
 
 /// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub enum Key {
+    /// Selects the flow above.
     Up,
+    /// Selects the flow below.
     Down,
+    /// Changes to the next order.
     Sort,
 }
 
-/// The complete state of the view.
+/// The flows of a process, their latest values, and what was selected.
 #[derive(Clone, Debug)]
-pub(super) struct Model {
-    pub(super) header: Header,
+pub struct Overview {
+    /// The first line of the recording.
+    pub header: Header,
     /// The time at which the latest line was received.
-    pub(super) now: u64,
-    pub(super) flows: BTreeMap<String, Watched>,
+    pub now: u64,
+    /// The flows by name.
+    pub flows: BTreeMap<String, Watched>,
     /// The types of variables and of event fields, by name.
     kinds: BTreeMap<String, Named>,
-    pub(super) providers: Vec<String>,
+    /// The names of the providers.
+    pub providers: Vec<String>,
     /// The number of received events, by name.
-    pub(super) counts: BTreeMap<String, u64>,
-    pub(super) latest: VecDeque<Signal>,
-    pub(super) statistics: Counts,
+    pub counts: BTreeMap<String, u64>,
+    /// The latest events.
+    pub latest: VecDeque<Signal>,
+    /// The counts of all signals.
+    pub statistics: Counts,
     /// The held values and their holders, by flow and variable.
-    pub(super) held: BTreeMap<(String, String), (u64, String)>,
-    pub(super) order: Order,
-    pub(super) selected: Option<String>,
+    pub held: BTreeMap<(String, String), (u64, String)>,
+    /// The order of the flows.
+    pub order: Order,
+    /// The name of the selected flow.
+    pub selected: Option<String>,
 }
 
-impl Model {
-    pub(super) fn new(header: Header) -> Model {
-        Model {
+impl Overview {
+    /// Returns an overview without flows.
+    #[must_use]
+    pub fn new(header: Header) -> Overview {
+        Overview {
             header,
             now: 0,
             flows: BTreeMap::new(),
@@ -186,11 +216,13 @@ impl Model {
     }
 
     /// Returns the type of a variable. A field's name is qualified by its event.
-    pub(super) fn kind(&self, name: &str) -> Option<&Named> {
+    #[must_use]
+    pub fn kind(&self, name: &str) -> Option<&Named> {
         self.kinds.get(name)
     }
 
-    pub(super) fn line(&mut self, line: &Line) {
+    /// Takes the next line of the recording.
+    pub fn line(&mut self, line: &Line) {
         self.now = self.now.max(line.at);
         match &line.what {
             What::Header(_) => {}
@@ -277,7 +309,8 @@ impl Model {
     }
 
     /// Returns the flows' names in the current order: by descending value, or by name.
-    pub(super) fn ordered(&self) -> Vec<&str> {
+    #[must_use]
+    pub fn ordered(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.flows.keys().map(String::as_str).collect();
         let by = |name: &str| {
             let watched = &self.flows[name];
@@ -293,7 +326,8 @@ impl Model {
         names
     }
 
-    pub(super) fn key(&mut self, key: Key) {
+    /// Obeys a key.
+    pub fn key(&mut self, key: Key) {
         if key == Key::Sort {
             self.order = self.order.next();
             return;

@@ -7,18 +7,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use hawser::runs::sweep::Done;
-use serde::Deserialize;
-
-use super::{Args, Failure, Given};
-use crate::exit::{Exit, Outcome};
+use super::runner::Answer;
+use super::{Done, Failure, Given, RunnerError};
 
 /// The maximum number of attempts at a task whose workers die.
 pub(super) const TRIES: usize = 3;
 
-pub(super) fn run(args: &Args, tasks: &BTreeMap<usize, &str>, take: Given<'_>) -> Outcome {
+/// Returns the command that starts a worker. The worker reads numbers of tasks from its standard input, one per
+/// line, and answers each with a line of JSON: the result, or `{"error": …}`.
+pub type StartsWorker<'a> = &'a (dyn Fn() -> Command + Sync);
+
+/// Runs tasks, by their numbers, in this number of workers at once.
+///
+/// # Errors
+/// A worker cannot be started, or `take` failed.
+pub fn run(
+    jobs: Option<usize>,
+    worker: StartsWorker<'_>,
+    tasks: &BTreeMap<usize, &str>,
+    take: Given<'_>,
+) -> Result<(), RunnerError> {
     let processors = || thread::available_parallelism().map_or(1, usize::from);
-    let jobs = args.jobs.map_or_else(processors, usize::from).min(tasks.len());
+    let jobs = jobs.unwrap_or_else(processors).min(tasks.len());
     let numbers: Vec<usize> = tasks.keys().copied().collect();
     let next = AtomicUsize::new(0);
     let (results, done) = mpsc::channel();
@@ -26,9 +36,9 @@ pub(super) fn run(args: &Args, tasks: &BTreeMap<usize, &str>, take: Given<'_>) -
         for _ in 0..jobs {
             let (results, next, numbers) = (results.clone(), &next, &numbers);
             scope.spawn(move || {
-                let mut worker = None;
+                let mut current = None;
                 while let Some(number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if results.send(tried(args, &mut worker, *number)).is_err() {
+                    if results.send(tried(worker, &mut current, *number)).is_err() {
                         break;
                     }
                 }
@@ -40,38 +50,25 @@ pub(super) fn run(args: &Args, tasks: &BTreeMap<usize, &str>, take: Given<'_>) -
 }
 
 /// Runs a task on this worker, or on a new one if it dies. The outer error concerns this machine.
-fn tried(args: &Args, worker: &mut Option<Worker>, number: usize) -> Result<Result<Done, Failure>, Exit> {
-    let cannot = |error: io::Error| Exit::environment(format!("cannot start a worker: {error}"));
+fn tried(
+    worker: StartsWorker<'_>,
+    current: &mut Option<Worker>,
+    number: usize,
+) -> Result<Result<Done, Failure>, RunnerError> {
+    let cannot = |error: io::Error| RunnerError::Start { program: "a worker".to_owned(), error };
     for _ in 0..TRIES {
-        let current = match worker {
-            Some(current) => current,
-            None => worker.insert(Worker::start(args).map_err(cannot)?),
+        let running = match current {
+            Some(running) => running,
+            None => current.insert(Worker::start(worker()).map_err(cannot)?),
         };
-        match current.run(number) {
+        match running.run(number) {
             Ok(answer) => return Ok(answer.given(number)),
             // The worker has died, so another takes its place.
-            Err(_) => *worker = None,
+            Err(_) => *current = None,
         }
     }
     let why = format!("its worker ended {TRIES} times without an answer");
     Ok(Err(Failure { number, why }))
-}
-
-/// The answer of a worker.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Answer {
-    Done(Done),
-    Error { error: String },
-}
-
-impl Answer {
-    pub(super) fn given(self, number: usize) -> Result<Done, Failure> {
-        match self {
-            Answer::Done(done) => Ok(done),
-            Answer::Error { error } => Err(Failure { number, why: error }),
-        }
-    }
 }
 
 struct Worker {
@@ -81,12 +78,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(args: &Args) -> io::Result<Worker> {
-        let mut command = Command::new("/proc/self/exe");
-        command.args(["sim", "sweep"]).arg(&args.file).arg("--worker");
-        if args.native.allow_native {
-            command.arg("--allow-native");
-        }
+    fn start(mut command: Command) -> io::Result<Worker> {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         match (process.stdin.take(), process.stdout.take()) {
             (Some(numbers), Some(answers)) => {
