@@ -12,6 +12,7 @@
 //! | `dpdk` | [`host::DeviceSpec::Dpdk`] | the same on a port of DPDK |
 //! | `ide` | [`lang::ide`] | answers to an editor's questions about programs |
 //! | `session` | [`session`], [`race`] | one session over several transports and interfaces at once |
+//! | `codes` | `session::Code`, `session::Gate` | one-time codes, which decide who may use a session |
 //! | `connect` | [`connect`] | a connection by the transport that wins the race, also in the terms of RFC 9622 ([`connect::taps`]) |
 //! | `interact` | [`interact`] | subscribe to running transports, probe them, modify them |
 //! | `ebpf` | `interact` with Linux's own TCP loaded into the kernel | the same for the kernel's TCP |

@@ -1,6 +1,7 @@
 //! The tests of the command from outside, linked as one program, because each program links everything. Tests
 //! that measure rates and delays, or that need a user namespace, are programs of their own.
 
+mod blocks;
 mod capture;
 mod dap;
 mod debug;
@@ -22,7 +23,6 @@ mod lsp;
 mod mtp;
 mod mutants;
 mod neovim;
-mod page;
 mod picture;
 mod pipes;
 mod place;

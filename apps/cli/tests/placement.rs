@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use hawser_testing::expect_file;
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -40,26 +39,21 @@ deploy { register_ep_chains(d);  register_ctx_spec(total, GLOBAL);  register_ev_
 
 #[test]
 fn placement_tables_match_the_recorded_ones() {
-    let mut failed = Vec::new();
-    for (program, runs) in [
-        ("examples/stop-and-wait.mtp", true),
-        ("transports/selective-repeat/selective-repeat.mtp", true),
-        ("transports/tcp/tcp.mtp", true),
-        ("transports/homa/homa.mtp", true),
-        ("transports/ndp/ndp.mtp", true),
-        ("transports/quic-lite/quic-lite.mtp", true),
-        ("transports/roce/roce.mtp", false),
+    let tables = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/placement");
+    let cases = trycmd::TestCases::new();
+    cases.register_bin("hawser", Path::new(env!("CARGO_BIN_EXE_hawser")));
+    for program in [
+        "stop-and-wait",
+        "selective-repeat",
+        "tcp",
+        "homa",
+        "ndp",
+        "quic-lite",
+        "roce",
     ] {
-        let output = check(&["--target", "xdp", program]);
-        assert_eq!(code(&output), if runs { 0 } else { 1 }, "{program}");
-        let mut text = String::from_utf8(output.stdout).expect("text");
-        text += &String::from_utf8(output.stderr).expect("text");
-        let name = Path::new(program).with_extension("txt");
-        let kept = root().join("apps/cli/tests/placement");
-        let kept = kept.join(name.file_name().expect("it is a file"));
-        failed.extend(expect_file(&kept, &text).err());
+        cases.case(tables.join(program).with_extension("toml"));
     }
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    cases.run();
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use hawser_testing::{Need, has};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::page::{Block, blocks};
+use crate::blocks::{Block, blocks};
 
 /// The beginnings of lines that are not run here.
 const BY_HAND: [&str; 5] = [

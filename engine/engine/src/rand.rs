@@ -5,8 +5,8 @@
 //! of rounds). An attacker may observe bits of a stream, as in port numbers or in a program's packets. These
 //! bits do not reveal other bits or the keys. The same seed gives the same run.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 /// The source of a stack's randomness: 256 bits from the operating system's generator, or a number for a
 /// repeatable run.
@@ -49,7 +49,7 @@ pub(crate) enum Purpose {
     Regions,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Rand(ChaCha8Rng);
 
 impl Rand {

@@ -14,9 +14,7 @@ use std::fmt;
 use std::io;
 use std::pin::pin;
 use std::str::FromStr;
-use std::time::Duration;
 
-use hawser_session_machine::SessionEnd;
 use hmac::{Hmac, Mac};
 use parking_lot::Mutex;
 use sha2::Sha256;
@@ -24,15 +22,13 @@ use spake2::{Ed25519Group, Identity, Password, Spake2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
-use super::error::SessionError;
+use super::code_error::{CodeError, EXCHANGE_TIMEOUT};
 use super::handle::Session;
 use super::places::{Held, Place};
 use super::stream::SessionStream;
 
 /// The number of wrong codes after which a [`Gate`] admits no client any more.
 pub const MAX_GUESSES: u32 = 3;
-/// The maximum duration of an exchange.
-pub const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The permitted length of a code, in bytes.
 const CODE_LENGTH: std::ops::RangeInclusive<usize> = 8..=64;
 
@@ -163,38 +159,6 @@ impl FromStr for Code {
 #[error("a code has 8 to 64 letters, digits and hyphens, for example 7-crossword-anvil")]
 pub struct CodeSyntax;
 
-/// The reason why the code exchange failed and the session is not used.
-#[derive(Debug, thiserror::Error)]
-pub enum CodeError {
-    /// The peer does not know the code.
-    #[error("the one-time code is wrong")]
-    Wrong,
-    /// The server asks for a code, and the client gave none.
-    #[error("the server requires its one-time code, but none was given")]
-    Missing,
-    /// The server has received too many wrong codes before.
-    #[error("the server received too many wrong codes and accepts no more clients")]
-    Exhausted,
-    /// The exchange took too long.
-    #[error("the server did not answer the one-time code within {} s; it may not use one", EXCHANGE_TIMEOUT.as_secs())]
-    Late,
-    /// The peer sent something that is not part of the exchange.
-    #[error("the peer violated the exchange of one-time codes")]
-    Protocol,
-    /// The session ended.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
-impl From<SessionError> for CodeError {
-    fn from(error: SessionError) -> Self {
-        match error {
-            SessionError::Code(error) => error,
-            error => Self::Io(error.into()),
-        }
-    }
-}
-
 impl CodeError {
     /// Returns the code of CLOSE with which a server reports it (`docs/session-protocol.md`, "CLOSE").
     fn close(&self) -> u64 {
@@ -202,16 +166,6 @@ impl CodeError {
             Self::Wrong | Self::Protocol => 7,
             Self::Missing | Self::Late | Self::Io(_) => 8,
             Self::Exhausted => 9,
-        }
-    }
-
-    /// Returns the error that a server reported by the code of CLOSE.
-    pub(super) fn of_end(end: SessionEnd) -> Option<CodeError> {
-        match end {
-            SessionEnd::ByPeer(7) => Some(Self::Wrong),
-            SessionEnd::ByPeer(8) => Some(Self::Missing),
-            SessionEnd::ByPeer(9) => Some(Self::Exhausted),
-            _ => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use hawser_carriers::quic::QuicError;
 use hawser_carriers::sctp::SctpError;
 use hawser_session_machine::{SessionEnd, StreamError};
 
-use super::code::CodeError;
+use super::code_error::CodeError;
 
 /// A session, or one of its streams, cannot be used.
 #[derive(Debug, thiserror::Error)]

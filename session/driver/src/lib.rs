@@ -10,7 +10,7 @@
 //! * [`open_any`], [`Server::accept_any`], [`Connection`]: also connect with peers that do not speak Hawser,
 //!   if requested; [`PlainStream`]: the only stream of such a connection
 //! * [`document`]: the description of a session, as JSON or TOML
-//! * [`Code`], [`Gate`]: one-time codes, which decide who may use a session
+//! * `Code`, `Gate` (feature `codes`): one-time codes, which decide who may use a session
 //! * `names`: addresses of names, including late ones
 //! * [`Network`]: interfaces and addresses; `manager` notifies sessions of their changes
 //! * [`Identity`], [`Trust`]: certificates
@@ -26,7 +26,9 @@
 
 mod carriers;
 mod client;
+#[cfg(feature = "codes")]
 mod code;
+mod code_error;
 pub mod document;
 mod driver;
 mod error;
@@ -54,7 +56,9 @@ mod unaccepted;
 mod waiters;
 
 pub use client::{ClientConfig, PathCandidate, connect};
-pub use code::{Code, CodeError, CodeSyntax, EXCHANGE_TIMEOUT, Gate, MAX_GUESSES};
+#[cfg(feature = "codes")]
+pub use code::{Code, CodeSyntax, Gate, MAX_GUESSES};
+pub use code_error::{CodeError, EXCHANGE_TIMEOUT};
 pub use error::{CandidateError, CandidateFault, ConnectError, ListenError, SessionError};
 pub use handle::{Observer, Session};
 pub use hawser_carriers::mtp::{MtpOptions, MtpStack};

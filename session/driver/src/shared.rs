@@ -19,7 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use super::client::PathCandidate;
-use super::code::CodeError;
+use super::code_error::CodeError;
 use super::error::{CandidateError, SessionError};
 use super::log;
 use super::plain::PlainStream;

@@ -3,15 +3,14 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crate::OpenError;
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
-use tokio_util::io::poll_read_buf;
 
 use crate::tls::config::{EXPORTER, TlsClient, TlsServer};
 
@@ -112,8 +111,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         let buffer = &mut self.buffer;
         buffer.reserve(READ);
         ready!(match &mut self.stream {
-            Stream::Plain(transport) => poll_read_buf(Pin::new(transport), cx, buffer),
-            Stream::Tls(tls) => poll_read_buf(Pin::new(tls.as_mut()), cx, buffer).map_err(explained),
+            Stream::Plain(transport) => pin!(transport.read_buf(buffer)).poll(cx),
+            Stream::Tls(tls) => pin!(tls.read_buf(buffer)).poll(cx).map_err(explained),
         })?;
         Poll::Ready(Ok(buffer.split().freeze()))
     }
