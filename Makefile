@@ -11,8 +11,8 @@ demo: ## name what is missing, build, then show Hawser beside Linux's own TCP, o
 	cargo run -q --locked -p hawser-cli -- demo
 
 test: ## every check and every test that needs no root, with times and what was skipped
-	@scripts/phases setup format build tidy deny idle:machines idle:doctests idle:lint idle:facade idle:bench \
-		idle:swarm idle:mutants idle:docs tests editors
+	@scripts/phases setup format build tidy deny idle:doctests idle:lint idle:facade idle:bench idle:swarm \
+		idle:mutants idle:docs tests editors
 
 setup: ## install what tests and demo call (as root), or name what is missing
 	@scripts/phases setup

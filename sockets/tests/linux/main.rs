@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     }
     // A thousand of Linux's sockets are open at once.
     if let Err(error) = rlimit::increase_nofile_limit(4 * 1024) {
-        println!("the limit of open files stays as it is: {error}");
+        eprintln!("the limit of open files stays as it is: {error}");
     }
     let over = |medium| {
         let tests = [AGAINST_LINUX, OF_SHARDS, OTHERS].concat();

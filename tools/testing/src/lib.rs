@@ -11,7 +11,8 @@
 //! those of the standard harness, by libtest-mimic.
 //!
 //! A test asks [`has`] for what a machine may lack. Without it the test passes, and the table of phases lists
-//! it with the missing [`Need`].
+//! it with the missing [`Need`]. A program that is asked for the names of its tests (`--list`, as by nextest)
+//! prints these alone.
 //!
 //! ```no_run
 //! use hawser_testing::{TestResult, in_user_namespace, tests};

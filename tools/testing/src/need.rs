@@ -2,8 +2,13 @@
 //!
 //! `scripts/phases` reads the table of needs below: a line for each, with its name and its kind.
 
+use std::env;
 use std::fmt::Display;
+use std::fs::File;
+use std::io::Write;
 use std::process::Command;
+
+use crate::is_listing;
 
 /// Defines the needs. Each has a name, a kind, and a shell command that succeeds where the need is met. The
 /// tests of a need without a command find out by themselves.
@@ -50,6 +55,8 @@ needs! {
     /// axe-core, which checks a page's accessibility.
     Axe "axe" installed,
     CargoDeny "cargo-deny" installed,
+    /// The program that runs the tests.
+    CargoNextest "cargo-nextest" installed,
     Chromium "chromium" installed,
     Curl "curl" installed "command -v curl",
     /// A host of the Internet.
@@ -80,16 +87,42 @@ needs! {
     Valgrind "valgrind" installed "command -v valgrind",
 }
 
-/// Reports on a line of its own, for the table of phases, that `what` is not tested on this machine, which
-/// lacks `need`.
+/// Prints that `what` is not tested on this machine, which lacks `need`, and notes it for the table of phases.
+///
+/// # Panics
+/// The file that `HAWSER_SKIPPED` names cannot be written.
 pub fn skip(need: Need, what: impl Display, why: impl Display) {
-    println!("skipped: [{}] {what}: {why}", need.name());
+    let reason = format!("{what}: {why}");
+    println!("skipped: [{}] {reason}", need.name());
+    if let Some(file) = env::var_os(SKIPPED) {
+        let [program, test] =
+            ["NEXTEST_BINARY_ID", "NEXTEST_TEST_NAME"].map(|name| env::var(name).unwrap_or_default());
+        let line = line_of(need, &program, &test, &reason);
+        let written = File::options()
+            .append(true)
+            .create(true)
+            .open(&file)
+            .and_then(|mut file| file.write_all(line.as_bytes()));
+        assert!(written.is_ok(), "{}: {written:?}", file.display());
+    }
+}
+
+/// The variable that names the file of skipped tests. `scripts/phases` sets it, and reads the file.
+const SKIPPED: &str = "HAWSER_SKIPPED";
+
+/// Returns a line of that file. It holds the need, nextest's names of the program and of the test, and the reason.
+fn line_of(need: Need, program: &str, test: &str, reason: &str) -> String {
+    let reason = reason.replace('\n', " ");
+    format!("{}|{program}|{test}|{reason}\n", need.name())
 }
 
 /// Returns whether this machine has all that `what` needs. Otherwise reports the first missing need, like
-/// [`skip`].
+/// [`skip`]. A program that is asked only for the names of its tests lists them all.
 #[must_use]
 pub fn has(what: impl Display, needs: &[Need]) -> bool {
+    if is_listing() {
+        return true;
+    }
     for need in needs {
         if let Some(why) = failure(need.probe()) {
             skip(*need, what, why);
@@ -115,6 +148,12 @@ fn failure(command: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_skipped_test_is_one_line() {
+        let line = line_of(Need::Tun, "hawser-cli::tests", "a::b over Tun", "a: no\ndevice");
+        assert_eq!(line, "tun|hawser-cli::tests|a::b over Tun|a: no device\n");
+    }
 
     #[test]
     fn a_failing_probe_is_reported_with_its_message() {

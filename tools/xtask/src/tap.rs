@@ -47,18 +47,15 @@ fn per_packet(options: &[&str]) -> Result<f64, String> {
     Ok(difference / (6 * (large - small)) as f64)
 }
 
-/// Builds the bench and returns its path.
+/// Builds the bench and returns its path. The features are those of the whole workspace, so that only the engine
+/// and its users are compiled again after the phase `build`.
 fn build(options: &[&str]) -> Result<String, String> {
+    let features = Command::new(crate::root().join("scripts/features"))
+        .output()
+        .map_err(|error| format!("cannot start scripts/features: {error}"))?;
     let output = Command::new("cargo")
-        .args([
-            "build",
-            "-q",
-            "--locked",
-            "-p",
-            "hawser-engine",
-            "--bench",
-            "stack",
-        ])
+        .args(["build", "-q", "--locked", "--workspace", "--bench", "stack"])
+        .args(String::from_utf8_lossy(&features.stdout).split_whitespace())
         .args(["--message-format", "json"])
         .args(["--config", ONE_UNIT])
         .env("CARGO_INCREMENTAL", "0")

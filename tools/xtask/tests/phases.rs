@@ -74,16 +74,18 @@ impl Phases {
         Ok(phases)
     }
 
-    /// Makes the test programs of [`CARGO`], of which the last one is this script.
-    fn of_tests(waiting: &str) -> Result<Phases, Box<dyn Error>> {
-        let phases = Phases::with_cargo(CARGO)?;
-        for folder in ["lang/syntax", "workbench/testkit", "apps/proxy"] {
-            fs::create_dir_all(phases.0.join(folder))?;
-        }
-        for (name, script) in [("pure", "true"), ("host-0a", "true"), ("waiting", waiting)] {
-            phases.program(name, script)?;
-        }
+    /// A nextest that runs these lines of a script for the product's tests, and lists no programs.
+    fn of_tests(script: &str) -> Result<Phases, Box<dyn Error>> {
+        let phases = Phases::with_cargo(r#"[[ $1 != clippy ]]"#)?;
+        phases.nextest(script)?;
         Ok(phases)
+    }
+
+    fn nextest(&self, script: &str) -> Result<(), Box<dyn Error>> {
+        self.program(
+            "cargo-nextest",
+            &format!("case \"$*\" in\n*\" run \"*product.crates*)\n{script}\n;;\nesac"),
+        )
     }
 
     fn program(&self, name: &str, script: &str) -> Result<(), Box<dyn Error>> {
@@ -124,12 +126,17 @@ fn a_required_test_that_is_skipped_fails_its_phase() -> Result<(), Box<dyn Error
     Ok(())
 }
 
+/// The lines of a nextest whose tests note these skips.
+fn noting(skips: &str) -> String {
+    format!("printf '%s\\n' '{skips}' >>\"$HAWSER_SKIPPED\"")
+}
+
 /// A skipped test fails the run only where its need is required: an ordinary user's run does not require
 /// `ebpf`, whatever else the reason mentions.
 #[test]
 fn a_skip_counts_by_its_need_alone() -> Result<(), Box<dyn Error>> {
-    let phases =
-        Phases::of_tests("echo 'skipped: [ebpf] AF_XDP: cannot make a network namespace, tun or netns'")?;
+    let skips = "ebpf|xdp|a|AF_XDP: cannot make a network namespace, tun or netns";
+    let phases = Phases::of_tests(&noting(skips))?;
     for (required, code) in [("netns,tun", 0), ("netns,ebpf,tun", 1)] {
         let (got, printed) = phases.run(&["tests"], required)?;
         assert_eq!(got, Some(code), "{required}: {printed}");
@@ -145,12 +152,8 @@ fn an_unknown_need_is_an_error() -> Result<(), Box<dyn Error>> {
         let (code, printed) = phases.run(&["tests"], required)?;
         assert_eq!((code, printed.as_str()), (Some(2), ""), "{required}");
     }
-    for line in [
-        "skipped: [tunn] a",
-        "skipped: a: there is no tun",
-        "test a ... skipped: b",
-    ] {
-        phases.program("waiting", &format!("echo '{line}'"))?;
+    for line in ["tunn|p|a|a: there is no tunn", "|p|a|there is no tun", "a"] {
+        phases.nextest(&noting(line))?;
         let (code, printed) = phases.run(&["tests"], "")?;
         assert!(
             code == Some(1) && printed.contains("need.rs has no need ["),
@@ -160,34 +163,42 @@ fn an_unknown_need_is_an_error() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The output of both harnesses: the standard one shows a test's output below its name, and the other one
-/// prints after the name.
 #[test]
 fn root_runs_again_what_it_may_do() -> Result<(), Box<dyn Error>> {
-    for (output, again) in [
-        ("skipped: [netns] all of it: no", "\n"),
-        ("skipped: [usrsctp] all of it: no", ""),
+    let [a, d, f] = [
+        "(binary_id(=p::a) & test(=a::b over Tun))",
+        r"(binary_id(=p::d) & test(=d (1\, 2\)))",
+        "(binary_id(=p::f) & test(=f))",
+    ];
+    for (skips, again) in [
+        ("netns|p::a|a::b over Tun|all of it: no", a.to_owned()),
+        ("usrsctp|p::a|a|all of it: no\nlong|p::a|b|b: no", String::new()),
         (
-            "successes:\n---- a::b stdout ----\nskipped: [tun] a: no\n---- c stdout ----\nskipped: [tshark] c: no\n\
-             ---- d stdout ----\nskipped: [curl] d: no\nskipped: [root] d: no\nsuccesses:\n    a::b\n",
-            " a::b d\n",
-        ),
-        (
-            "test a over Tun ... skipped: [tun] a over Tun: no\nok\ntest b ... skipped: [long] b: no\nok\n\
-             test c ... skipped: [ebpf] c: no\nok\n",
-            " a\n c\n",
+            "tun|p::a|a::b over Tun|a: no\ntshark|p::a|c|c: no\ncurl|p::d|d (1, 2)|d: no\nroot|p::d|d (1, 2)|d: no\n\
+             root|p::d|d (1, 2)|d: once more\nebpf|p::f|f|f: no",
+            [a, d, f].join(" | "),
         ),
     ] {
-        let phases = Phases::of_tests(&format!("printf '%s' '{output}'"))?;
+        let phases = Phases::of_tests(&noting(skips))?;
         let (code, printed) = phases.run(&["tests"], "")?;
         assert_eq!(code, Some(0), "{printed}");
-        let found = fs::read_to_string(phases.0.join("target/test-programs-that-skipped"))?;
-        let expected: String = again
-            .lines()
-            .map(|names| format!("apps/proxy waiting{names}\n"))
-            .collect();
-        assert_eq!(found, expected, "{output}");
+        let found = fs::read_to_string(phases.0.join("target/test-programs/product.again"))?;
+        assert_eq!(found, again, "{skips}");
     }
+    Ok(())
+}
+
+/// Without nextest no test runs, so the phase fails.
+#[test]
+fn tests_without_nextest_fail_with_advice() -> Result<(), Box<dyn Error>> {
+    let phases = Phases::with_cargo("true")?;
+    phases.program("cargo-nextest", "exit 127")?;
+    let (code, printed) = phases.run(&["tests"], "")?;
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(
+        printed.starts_with("cargo-nextest is not installed: "),
+        "{printed}"
+    );
     Ok(())
 }
 
@@ -210,41 +221,41 @@ fn advisories_that_cannot_be_fetched_are_skipped_by_name() -> Result<(), Box<dyn
     Ok(())
 }
 
-/// A cargo that names three test programs, one of which fails, and whose clippy reports a warning.
-const CARGO: &str = r#"
-program() { echo "{\"manifest_path\":\"$PWD/$1/Cargo.toml\",\"profile\":{\"test\":true},\"executable\":\"$PWD/$2\"}"; }
-case "$*" in
-    *evaluation*) ;;
-    *json*) program lang/syntax pure; program workbench/testkit host-0a; program apps/proxy waiting ;;
-    clippy*) exit 1 ;;
-esac"#;
+/// The output of nextest for a failed test.
+const FAILED: &str = "
+        FAIL [   0.013s] (2/2) hawser-syntax a::b
+  stdout ───
+    a line of the test
+  stderr ───
+    thread a::b panicked at a.rs:1:1:
+    why
+
+────────────
+     Summary [   0.014s] 3 tests run: 2 passed (1 slow), 1 failed, 0 skipped
+        FAIL [   0.013s] (2/2) hawser-syntax a::b
+error: test run failed";
 
 #[test]
 fn idle_phases_run_beside_others_and_are_in_the_table() -> Result<(), Box<dyn Error>> {
-    let phases = Phases::of_tests("")?;
-    fs::write(phases.0.join("lang/syntax/clippy.toml"), "")?;
     let policy = "chrt -p $$ | sed -n '1s/.*: /policy /p'";
-    let passes = format!("{policy}\necho 'test result: ok. 2 passed; 0 failed'");
-    for name in ["host-0a", "waiting"] {
-        phases.program(name, &passes)?;
-    }
-    let fails =
-        "printf 'failures:\\n---- a::b stdout ----\\n  why\\ntest result: FAILED. 1 passed; 1 failed\\n'";
-    phases.program("pure", &format!("{policy}\n{fails}\nexit 1"))?;
-    let (code, printed) = phases.run(&["build", "idle:machines", "idle:lint", "tests"], "")?;
+    let phases = Phases::of_tests(&format!("{policy}\necho '{FAILED}'\nexit 100"))?;
+    phases.program("cargo", &format!("[ $1 != doc ] || {policy}\n[[ $1 != clippy ]]"))?;
+    let (code, printed) = phases.run(&["build", "idle:docs", "idle:lint", "tests"], "")?;
     assert_eq!(code, Some(1), "{printed}");
     for line in [
-        "== machines, at idle priority\n     Running lang/syntax (pure)\npolicy SCHED_IDLE\n",
-        "     Running workbench/testkit (host-0a)\npolicy SCHED_OTHER\n",
-        "     Running apps/proxy (waiting)\npolicy SCHED_OTHER\n",
-        "    ---- a::b stdout ----\n      why\n",
-        "\n5 passed, 1 failed\n",
-        "\nfailed: machines lint\n",
+        "== docs, at idle priority\npolicy SCHED_IDLE\n",
+        "\npolicy SCHED_OTHER\n",
+        "\n            FAIL [   0.013s] (2/2) hawser-syntax a::b\n        thread a::b panicked at a.rs:1:1:\n        why\n",
+        "\n2 passed, 1 failed\n",
     ] {
         assert!(printed.contains(line), "{line} is not in {printed}");
     }
+    let failed = printed.lines().find_map(|line| line.strip_prefix("failed: "));
+    let mut failed: Vec<_> = failed.unwrap_or_default().split(' ').collect();
+    failed.sort_unstable();
+    assert_eq!(failed, ["lint", "tests"], "{printed}");
     let table = printed.split("== phases\n").nth(1).unwrap_or_default();
-    for phase in ["build", "machines", "lint", "tests"] {
+    for phase in ["build", "docs", "lint", "tests"] {
         assert!(
             table.contains(&format!("\n{phase} ")) || table.starts_with(phase),
             "{printed}"

@@ -13,7 +13,7 @@ mod transfers;
 use std::process::ExitCode;
 
 pub(crate) use hawser_testing::TestResult;
-use hawser_testing::{Need, Test, in_user_namespace, skip, tests};
+use hawser_testing::{Need, Test, in_user_namespace, is_listing, skip, tests};
 
 const TESTS: &[Test] = tests![
     transfers::two_paths_add_up,
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((first, rest)) if first == "peer" => peer::run(rest),
-        _ if !peer::has_library() => {
+        _ if !is_listing() && !peer::has_library() => {
             skip(Need::Usrsctp, "SCTP in labs", "install it (Debian: libusrsctp2)");
             ExitCode::SUCCESS
         }

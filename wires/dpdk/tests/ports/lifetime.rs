@@ -102,15 +102,6 @@ pub(crate) fn a_killed_process_leaves_no_device_and_no_folder() -> TestResult {
     killed("net_tap0,iface=held0", || ip("-oneline link"), &["held0"])
 }
 
-/// Makes the pair of devices `cable0` and `cable1`. Neither is connected before both are up.
-fn add_cable(netlink: &mut Netlink) -> TestResult {
-    netlink.add_veth("cable0", "cable1", &Namespace::current()?)?;
-    for name in ["cable1", "cable0"] {
-        netlink.bring_up(name)?;
-    }
-    Ok(netlink.settle("cable0")?)
-}
-
 /// An interface that existed before is unchanged.
 pub(crate) fn a_killed_process_leaves_an_interface_as_it_was() -> TestResult {
     on_an_interface("net_af_packet76", &["promiscuity 1"])
@@ -119,16 +110,28 @@ pub(crate) fn a_killed_process_leaves_an_interface_as_it_was() -> TestResult {
 /// Tests the same for a port of any driver; its interface shows the texts in `held` while the port is open.
 pub(crate) fn on_an_interface(port: &str, held: &[&str]) -> TestResult {
     let mut netlink = Netlink::open()?;
-    add_cable(&mut netlink)?;
+    lay_cable(&mut netlink)?;
     let shown = || ip("-details link show cable0");
     killed(&format!("{port},iface=cable0"), shown, held)
+}
+
+/// Connects the interfaces `cable0` and `cable1`. Neither is connected before both are up.
+fn lay_cable(netlink: &mut Netlink) -> TestResult {
+    netlink.add_veth("cable0", "cable1", &Namespace::current()?)?;
+    for name in ["cable0", "cable1"] {
+        netlink.bring_up(name)?;
+    }
+    for name in ["cable0", "cable1"] {
+        netlink.settle(name)?;
+    }
+    Ok(())
 }
 
 /// A server must not wait forever for frames of an interface that was removed. An interface that is merely
 /// down does not count as removed.
 pub(crate) fn a_port_whose_interface_was_taken_away_ends() -> TestResult {
     let mut netlink = Netlink::open()?;
-    add_cable(&mut netlink)?;
+    lay_cable(&mut netlink)?;
     ends_without("cable0", DpdkWire::open("net_af_packet78,iface=cable0")?)?;
     if !has("a TAP device that was taken away", &[Need::Tun]) {
         return Ok(());
