@@ -180,7 +180,7 @@ impl Emitter<'_> {
             | Base::Global(_)
             | Base::Scratch
             | Base::Blueprint => {
-                let (at, ty, _) = self.target_base_of(s, place);
+                let (at, ty, _) = self.target_base(s, place);
                 (at, ty)
             }
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use hawser_ir::{BlueprintId, Coalesce, FuncId, FuncParam, OptListId, Parser, Source, WireFact};
+use hawser_ir::{BlueprintId, Coalesce, FuncId, FuncParam, OptListId, Source, WireFact};
 
 use super::format::{inner, options, options_behind};
 use super::{Image, Used};
