@@ -527,7 +527,7 @@ fn plainer_params(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
                 .into_iter()
                 .map(|n| Value::Bytes(Bytes(n)))
                 .collect(),
-            Value::Flag(_) => Vec::new(),
+            Value::Flag(_) | Value::Address(_) => Vec::new(),
         };
         let changed = values.into_iter();
         all.extend(changed.map(|value| with(scenario, |s| s.params.extend([(name.clone(), value)]))));
