@@ -243,10 +243,10 @@ fn options_that_contradict_each_other_end_with_2() {
 fn invalid_call_arguments_end_with_2() {
     let device = ["--dev=tun:hawser0", "--addr=10.9.0.2/24"];
     for (arguments, reported) in [
-        (&["10.9.0.1:0"][..], "port 0 is none"),
-        (&["10.9.0.1"], "it is no ADDRESS:PORT, as 10.9.0.1:7000"),
+        (&["10.9.0.1:0"][..], "port 0 is invalid"),
+        (&["10.9.0.1"], "expected ADDRESS:PORT, as in 10.9.0.1:7000"),
         (&["10.9.0.1:7000", "--deadline=0"], "more than 0"),
-        (&["10.9.0.1:7000", "--duration=1441min"], "the limit of a day"),
+        (&["10.9.0.1:7000", "--duration=1441min"], "the limit is a day"),
         (&["10.9.0.2:7000"], "10.9.0.2 is the address of this stack itself"),
     ] {
         let (code, message) = hawser(&[&["rpc", "call"], arguments, &device].concat());

@@ -288,7 +288,7 @@ fn steered(folder: &Folder) {
     assert!(segments("free") > WINDOW / smss, "{}", folder.text("free"));
     for (file, what) in [
         ("modified", "-> 20000 for 60s"),
-        ("leased", "the lease is over"),
+        ("leased", "the lease has ended"),
         ("refused", "kernel.tcp.conn.srtt is read-only"),
         ("audit", "-> 20000"),
         ("audit", "its holder has gone"),

@@ -377,7 +377,7 @@ fn local_paths_are_not_sent_to_a_sender() {
     assert_eq!(refused.status.code(), Some(5), "{refused:?}");
     let printed = text(&refused.stderr);
     assert!(
-        printed.contains("cannot be stored") && !printed.contains("kept"),
+        printed.contains("could not store the file") && !printed.contains("kept"),
         "{printed}"
     );
     assert_eq!(waiter.finish().1, Some(4));

@@ -451,7 +451,7 @@ mod tests {
             .expect_err("it was not stored")
             .to_string();
         assert!(
-            refused.contains("cannot be stored") && !refused.contains("nonexistent"),
+            refused.contains("could not store the file") && !refused.contains("nonexistent"),
             "{refused}"
         );
     }

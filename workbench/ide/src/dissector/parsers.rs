@@ -162,6 +162,8 @@ impl Variables {
     fn new(module: &Module, function: &Func) -> Variables {
         let mut read = Vec::new();
         let mut set = Sets { function, set: Vec::new() };
+        // The places of variables that are set to zero, and the number of parts read until then.
+        let mut zeroed: Vec<(u32, usize)> = Vec::new();
         hawser_ir::statements(&function.body, &mut |stmt| match &stmt.kind {
             StmtKind::Extract { blueprint, dst, ok } => {
                 let body = module.blueprints[blueprint.0 as usize].body;
@@ -174,8 +176,18 @@ impl Variables {
             }
             // A header's initial values are replaced when it is extracted.
             StmtKind::Init(_) => {}
+            StmtKind::Store(to, value) if is_local(to) && matches!(value.kind, ExprKind::Const(0)) => {
+                zeroed.push((to.offset, read.len()));
+            }
             _ => visit::visit_own(&mut set, stmt),
         });
+        // A variable that is zero until it is read from the packet needs no value: what was not read counts as zero.
+        let is_result = |(offset, before): &(u32, usize)| {
+            let is_in = |range: &Range<u32>| range.contains(offset);
+            !read[..*before].iter().any(is_in) && read[*before..].iter().any(is_in)
+        };
+        let others = zeroed.into_iter().filter(|zeroed| !is_result(zeroed));
+        set.set.extend(others.map(|(offset, _)| offset..offset + 1));
         Variables { read, set: set.set }
     }
 
