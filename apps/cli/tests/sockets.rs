@@ -275,12 +275,12 @@ fn a_udp_socket_device_rejects_other_programs_and_addresses() {
         (
             "serve . --dev udp:127.0.0.1:4433 --addr 10.9.0.1/24",
             2,
-            "--addr is for",
+            "--addr needs",
         ),
         (
             "serve . --dev udp:127.0.0.1:4433 --router 10.9.0.1",
             2,
-            "--router is for",
+            "--router needs",
         ),
         ("proxy --dev udp:127.0.0.1:0", 4, "only programs in UDP"),
         (
