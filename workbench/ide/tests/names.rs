@@ -162,7 +162,7 @@ fn a_name_of_the_library_has_a_hover_and_is_not_renamed() {
 /// Both structures name the field, and the copy names none: a rename of one side alone would lose the copy.
 #[test]
 fn a_rename_that_changes_a_copy_by_name_is_refused() {
-    let text = "struct from_t { uint32 size, seen; }\nstruct to_t { uint32 size, kept; }\n\
+    let text = "struct from_t { uint32 size, seen, both; }\nstruct to_t { uint32 size, kept, both; }\n\
                 void f(from_t a, to_t b, to_t c) {\n    b = {a};\n    c = {b};\n    c.kept = a.seen;\n}\n";
     let workspace = in_memory(&[("a.mtp", text)]);
     let rename =
