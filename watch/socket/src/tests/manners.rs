@@ -203,7 +203,7 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
     let second = met().expect("it ran before");
     assert_eq!(
         second,
-        ["{\"error\":\"user 65534 is not served here: only 0 and root are\"}"]
+        ["{\"error\":\"user 65534 is not admitted: only 0 and root are\"}"]
     );
 }
 
