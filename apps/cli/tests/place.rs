@@ -14,7 +14,7 @@ const LIMIT: &str = "180";
 pub(crate) struct Place {
     name: &'static str,
     directory: Folder,
-    /// What the server's shell needs besides this command.
+    /// The needs of the server's shell besides this command.
     needs: Vec<Need>,
 }
 

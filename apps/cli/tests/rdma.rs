@@ -163,7 +163,10 @@ fn packets_too_long_for_a_device_are_refused_at_once() -> TestResult {
         netlink.set_mtu("hawser1", 4_159)?;
         refused(4, "whose MTU is 4159 bytes")?;
         netlink.set_mtu("hawser1", 4_160)?;
-        refused(5, "the server's device does not accept packets with so much payload")?;
+        refused(
+            5,
+            "the server's device does not accept packets with so much payload",
+        )?;
         let output = work("write", "--mtu 1024 --size 65536 --count 1")?;
         assert!(
             output.status.success(),

@@ -271,7 +271,11 @@ fn a_udp_socket_device_rejects_other_programs_and_addresses() {
     for (arguments, code, reported) in [
         ("serve . --dev udp:127.0.0.1:4433", 4, "only programs in UDP"),
         ("serve . --dev udp:127.0.0.1:0", 2, "port other than 0"),
-        ("serve . --dev udp:127.0.0.1:4433 --port 80", 2, "its own port alone"),
+        (
+            "serve . --dev udp:127.0.0.1:4433 --port 80",
+            2,
+            "its own port alone",
+        ),
         (
             "serve . --dev udp:127.0.0.1:4433 --addr 10.9.0.1/24",
             2,

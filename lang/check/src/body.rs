@@ -338,7 +338,7 @@ impl<'c, 'a> Body<'c, 'a> {
         message: impl Into<String>,
         label: impl Into<String>,
     ) {
-        self.ck.report(Diagnostic::error(code, at, message).label(label));
+        self.ck.error(code, at, message, label);
     }
 
     /// Reports an error with a hint.
@@ -350,8 +350,7 @@ impl<'c, 'a> Body<'c, 'a> {
         label: impl Into<String>,
         hint: impl Into<Hint>,
     ) {
-        self.ck
-            .report(Diagnostic::error(code, at, message).label(label).hint(hint));
+        self.ck.error_hint(code, at, message, label, hint);
     }
 
     /// Reports a wrong number of arguments.

@@ -326,7 +326,7 @@ impl Overview {
         names
     }
 
-    /// Obeys a key.
+    /// Changes the view by a key, such as the order of flows.
     pub fn key(&mut self, key: Key) {
         if key == Key::Sort {
             self.order = self.order.next();

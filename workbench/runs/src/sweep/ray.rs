@@ -24,7 +24,7 @@ pub struct Ray<'a> {
     pub driver: &'a str,
     /// This program, which the nodes start as a worker.
     pub program: &'a Path,
-    /// The sweep's file.
+    /// The path of the sweep's document.
     pub sweep: &'a Path,
     /// Further options of the workers.
     pub options: &'a [&'a str],

@@ -12,7 +12,7 @@ use super::{Done, Planner, Programs, Sweep, SweepError, Task};
 /// A task has no result.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The task's number.
+    /// The number of the failed task in the sweep, from 1.
     pub number: usize,
     /// The reason, for the user.
     pub why: String,
@@ -27,7 +27,7 @@ pub enum RunnerError {
     /// The sweep has no task of this number.
     #[error("the sweep has no task {number}; its tasks have the numbers 1 to {count}")]
     Number {
-        /// The number.
+        /// The number that was asked for.
         number: usize,
         /// The number of tasks.
         count: usize,
@@ -44,7 +44,7 @@ pub enum RunnerError {
     /// A folder cannot be made.
     #[error("cannot make {}: {error}", path.display())]
     Make {
-        /// The folder.
+        /// The path of the folder that could not be made.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -52,7 +52,7 @@ pub enum RunnerError {
     /// A file cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
-        /// The file.
+        /// The path of the file that could not be written.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -60,7 +60,7 @@ pub enum RunnerError {
     /// A relative path has no absolute one.
     #[error("cannot find {}: {error}", path.display())]
     Find {
-        /// The path.
+        /// The path that was looked for.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -68,7 +68,7 @@ pub enum RunnerError {
     /// A program cannot be started.
     #[error("cannot start {program}: {error}")]
     Start {
-        /// The program.
+        /// The name of the program that did not start.
         program: String,
         /// The system's error.
         error: io::Error,
@@ -79,7 +79,7 @@ pub enum RunnerError {
         python.display()
     )]
     NoRay {
-        /// The Python.
+        /// The path of the Python that cannot import Ray.
         python: PathBuf,
     },
     /// The driver's output is not understood, or it cannot be read.

@@ -8,9 +8,9 @@ use super::{RunnerError, absolute, local};
 /// An array job of Slurm.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// This program.
+    /// The path of `hawser`, which each job of the array starts.
     pub program: &'a Path,
-    /// The sweep's file.
+    /// The path of the sweep's document.
     pub sweep: &'a Path,
     /// The folder for the results, which all nodes must see.
     pub out: &'a Path,
