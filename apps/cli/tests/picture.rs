@@ -584,10 +584,7 @@ fn a_browser_shows_the_page_and_obeys_keys() -> Result<(), Box<dyn std::error::E
     axe(&mut browser)?;
     keep(&mut browser)?;
     browser.resize((390, 844), true)?;
-    assert_eq!(
-        browser.evaluate("document.documentElement.scrollWidth <= 390")?,
-        true
-    );
+    browser.wait_until("document.documentElement.scrollWidth <= 390", SOON)?;
     Ok(())
 }
 

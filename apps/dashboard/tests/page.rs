@@ -349,9 +349,6 @@ fn a_browser_shows_the_page_and_switches_links() -> Result<(), Box<dyn std::erro
     }
     // The page must not be wider than a phone's screen.
     browser.resize((390, 844), true)?;
-    assert_eq!(
-        browser.evaluate("document.documentElement.scrollWidth <= 390")?,
-        true
-    );
+    browser.wait_until("document.documentElement.scrollWidth <= 390", SOON)?;
     Ok(())
 }
