@@ -8,7 +8,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 
 use hawser::Network;
-use hawser::host::{self, Setup};
+use hawser::host::{self, StackSetup};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: async_echo DEVICE KERNEL-ADDRESS/LEN OWN-ADDRESS/LEN".into());
     };
     let own = host::parse_address(own)?;
-    let mut setup = Setup::new(device.parse()?, own);
+    let mut setup = StackSetup::new(device.parse()?, own);
     setup.kernel_addresses.push(host::parse_address(kernel)?);
     let program = hawser::programs::resolve("tcp", &[])?;
     let network = Network::start(host::open(program, &setup)?)?;

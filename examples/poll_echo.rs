@@ -10,7 +10,7 @@ use std::error::Error;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
-use hawser::host::{self, Setup};
+use hawser::host::{self, StackSetup};
 use hawser::{Endpoint, Handle};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: poll_echo DEVICE KERNEL-ADDRESS/LEN OWN-ADDRESS/LEN".into());
     };
     let own = host::parse_address(own)?;
-    let mut setup = Setup::new(device.parse()?, own);
+    let mut setup = StackSetup::new(device.parse()?, own);
     setup.kernel_addresses.push(host::parse_address(kernel)?);
     let program = hawser::programs::resolve("tcp", &[])?;
     let mut endpoint = host::open(program, &setup)?;

@@ -15,10 +15,10 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use hawser::Endpoint;
-use hawser::host::{self, Setup};
+use hawser::host::{self, StackSetup};
 use hawser::verbs::{
-    Access, CompletionQueue, Connection, MemoryRegion, Operation, QueuePair, QueuePairConfig, Remote,
-    SendRequest, Status,
+    Access, CompletionQueue, ConnectionAttributes, MemoryRegion, QueuePair, QueuePairConfig, Remote,
+    SendRequest, Status, WorkOperation,
 };
 
 /// The address at which both ends exchange parameters.
@@ -39,7 +39,7 @@ pub fn run(arguments: &[String]) -> Result<usize, Box<dyn Error>> {
     };
     let own = host::parse_address(own)?;
     let program = hawser::programs::resolve("roce", &[])?;
-    let mut endpoint = host::open(program, &Setup::new(device.parse()?, own))?;
+    let mut endpoint = host::open(program, &StackSetup::new(device.parse()?, own))?;
     match server.first() {
         None => serve(&mut endpoint),
         Some(server) => write(&mut endpoint, own.0, server.parse()?),
@@ -70,7 +70,7 @@ fn serve(endpoint: &mut Endpoint) -> Result<usize, Box<dyn Error>> {
     let mut line = String::new();
     BufReader::new(&control).read_line(&mut line)?;
     let (address, number) = line.trim().split_once(' ').ok_or("an address and a number")?;
-    let mut connection = Connection::new(address.parse()?, number.parse()?);
+    let mut connection = ConnectionAttributes::new(address.parse()?, number.parse()?);
     connection.access = Access::REMOTE_WRITE;
     let mut verbs = endpoint.verbs()?;
     // The write carries immediate data, which consumes a receive and so notifies this end.
@@ -99,9 +99,9 @@ fn write(endpoint: &mut Endpoint, own: IpAddr, server: IpAddr) -> Result<usize, 
     BufReader::new(&control).read_line(&mut line)?;
     let (number, key) = line.trim().split_once(' ').ok_or("a number and a key")?;
     let mut verbs = endpoint.verbs()?;
-    verbs.connect(pair, &Connection::new(server, number.parse()?))?;
+    verbs.connect(pair, &ConnectionAttributes::new(server, number.parse()?))?;
     let remote = Remote { key: key.parse()?, at: 0 };
-    let request = SendRequest::new(1, Operation::Write(remote), memory.slice(0, SIZE as u64));
+    let request = SendRequest::new(1, WorkOperation::Write(remote), memory.slice(0, SIZE as u64));
     verbs.post_send(pair, &request.immediate(42))?;
     wait(endpoint, queue)
 }

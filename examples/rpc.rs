@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::host::{self, Setup};
+use hawser::host::{self, StackSetup};
 use hawser::{MessageOptions, Network, Request};
 
 #[tokio::main(flavor = "current_thread")]
@@ -35,7 +35,7 @@ pub async fn run(arguments: &[String]) -> Result<Option<usize>, Box<dyn Error>> 
     };
     let own = host::parse_address(own)?;
     let program = hawser::programs::resolve(program, &[])?;
-    let network = Network::start(host::open(program, &Setup::new(device.parse()?, own))?)?;
+    let network = Network::start(host::open(program, &StackSetup::new(device.parse()?, own))?)?;
     let Some(server) = server.first() else {
         let socket = network.bind(SocketAddr::new(own.0, 7000))?;
         socket.serve(answer).await?;

@@ -13,7 +13,7 @@
 use std::error::Error;
 use std::net::SocketAddr;
 
-use hawser::connect::taps::{Event, LengthPrefix, Preconnection, Property, SecurityParameters};
+use hawser::connect::taps::{ConnectionEvent, LengthPrefix, Preconnection, Property, SecurityParameters};
 use hawser::session::Identity;
 
 type Anything = Box<dyn Error>;
@@ -67,8 +67,8 @@ async fn send(address: SocketAddr, digest: &str, message: &str) -> Result<(), An
     let mut connection = wanted.initiate()?;
     connection.send(message.to_owned()).await?;
     match connection.next_event().await {
-        Some(Event::Ready) => println!("Ready over {}", connection.transport()),
-        Some(Event::EstablishmentError(error)) => return Err(error.into()),
+        Some(ConnectionEvent::Ready) => println!("Ready over {}", connection.transport()),
+        Some(ConnectionEvent::EstablishmentError(error)) => return Err(error.into()),
         other => return Err(format!("{other:?} instead of Ready").into()),
     }
     println!("{}", String::from_utf8_lossy(connection.receive().await?.data()));

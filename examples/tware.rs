@@ -17,7 +17,7 @@ use hawser::interact::{
     Bus, Client, Hands, Remote, Rights, Schema, Signal, SourceId, Subscription, Tware, VariableId,
     run_in_thread,
 };
-use hawser::runs::{Moment, Scenario, Watch, run_steered};
+use hawser::runs::{RunSample, SampleRequest, Scenario, run_steered};
 
 /// The largest window, in bytes.
 const CAP: u64 = 40_000;
@@ -108,7 +108,7 @@ const SCENARIO: &str = r#"
 /// Runs the scenario with the sender on the bus; returns the resulting rate and window.
 fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
     let (mut received, mut largest, mut seconds) = (0, 0_u64, 0.0);
-    let mut reported = |moment: &Moment| {
+    let mut reported = |moment: &RunSample| {
         let flow = &moment.flows[0];
         received = flow.received[0];
         seconds = moment.at.as_secs_f64();
@@ -120,7 +120,7 @@ fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
         // little.
         sleep(Duration::from_millis(1));
     };
-    let watch = Watch {
+    let watch = SampleRequest {
         every: Duration::from_millis(10),
         fields: &["cc.cwnd"],
         reported: &mut reported,

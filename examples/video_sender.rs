@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::Network;
-use hawser::host::{self, Setup};
+use hawser::host::{self, StackSetup};
 use hawser::interact::twares::{Adapt, Dial, RateParams};
 use hawser::interact::{Bus, Rights, Scope};
 use tokio::io::AsyncWriteExt;
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: video_sender DEVICE KERNEL-ADDRESS/LEN OWN-ADDRESS/LEN PEER:PORT".into());
     };
     let peer: SocketAddr = peer.parse()?;
-    let mut setup = Setup::new(device.parse()?, host::parse_address(own)?);
+    let mut setup = StackSetup::new(device.parse()?, host::parse_address(own)?);
     setup.kernel_addresses.push(host::parse_address(kernel)?);
     let program = hawser::programs::resolve("tcp", &[])?;
     let network = Network::start(host::open(program, &setup)?)?;

@@ -18,13 +18,13 @@ use tokio::net::TcpStream;
 
 use hawser_carriers::OpenError;
 use hawser_carriers::quic::QuicError;
-use hawser_race::resolve::Service;
+use hawser_race::resolve::ServiceRecord;
 use hawser_race::{Failure, Family, Handshake, Security};
 use hawser_session::PlainStream;
 
 use super::Destination;
 use super::features::{About, Features, SharedStreams, Tuning};
-use super::place::Place;
+use super::local_constraint::LocalConstraint;
 
 /// A connected stream over any transport. Shutting down its writer ends only this direction.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
@@ -290,7 +290,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
     /// Makes candidates to an address of the destination: none, one, or one for each interface. The record
     /// that named the address is `service`, if there is one. A transport that does not speak its protocols
     /// makes no candidate.
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate>;
+    fn to_address(&self, address: SocketAddr, service: Option<&ServiceRecord>) -> Vec<Candidate>;
 
     /// Makes candidates that need no address of the destination, because a relay looks it up, such as a
     /// session's far end.
@@ -307,7 +307,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
     /// Returns the interface and family for datagrams to the same destinations: those of its streams, if the
     /// streams go to the destination itself. Returns `None` for a transport whose streams go through a relay,
     /// which datagrams would bypass.
-    fn datagrams(&self) -> Option<Place> {
+    fn datagrams(&self) -> Option<LocalConstraint> {
         None
     }
 

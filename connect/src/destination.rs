@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use hawser_race::resolve::{BadName, Target};
+use hawser_race::resolve::{BadName, HostTarget};
 
 /// A host, by name or address, and a port. Names are kept in ASCII and lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,10 +35,10 @@ impl Destination {
     /// # Errors
     /// When the host is not valid, or the port is 0.
     pub fn new(host: &str, port: u16) -> Result<Destination, BadDestination> {
-        let host = match Target::parse(host)? {
-            Target::Address(address) => address.to_string(),
-            Target::Name(name) => name,
-            Target::ThisHost | Target::Nothing => host.to_ascii_lowercase(),
+        let host = match HostTarget::parse(host)? {
+            HostTarget::Address(address) => address.to_string(),
+            HostTarget::Name(name) => name,
+            HostTarget::ThisHost | HostTarget::Nothing => host.to_ascii_lowercase(),
         };
         if port == 0 {
             Err(BadDestination::NoPort)

@@ -11,16 +11,16 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 use hawser_race::resolve::{Answer, Answers, Lookup, Resolver};
 use hawser_race::{
-    Action, Candidate, CandidateId, Defeat, Event, Failure, Key, Knowledge, Outcome, Question, Questions,
-    Race,
+    Action, AttemptOutcome, CacheKey, Candidate, CandidateId, Defeat, Event, Failure, Knowledge, Question,
+    Questions, Race,
 };
-use hawser_session::{Change, surroundings};
+use hawser_session::{InterfaceChange, network_identity};
 
-use super::found::Found;
-use super::interact::Seat;
-use super::racer::Shared;
-use super::winner::{Report as Learn, Verdict, Winner};
-use super::{AttemptError, ConnectError, Connected, Description, Duplex, Report, Request, What};
+use super::interact::RaceFlow;
+use super::race_candidates::RaceCandidates;
+use super::racer::SharedRacer;
+use super::winner::{OutcomeCallback as Learn, StreamOutcome, Winner};
+use super::{AttemptError, ConnectError, Connected, Description, Duplex, RaceEvent, RaceReport, Request};
 
 /// The maximum number of IPv4 addresses of one answer for which NAT64 addresses are looked up.
 const MAX_TRANSLATED: usize = 4;
@@ -32,14 +32,14 @@ const LINGER: Duration = Duration::from_secs(1);
 const WEB_PORTS: [u16; 2] = [80, 443];
 
 type Reply = oneshot::Sender<Result<Connected, Box<ConnectError>>>;
-type Ended = Result<(Id, Result<Box<dyn Duplex>, AttemptError>), JoinError>;
+type AttemptEnd = Result<(Id, Result<Box<dyn Duplex>, AttemptError>), JoinError>;
 
 /// A race, with its sockets, timers and questions.
-pub(super) struct Driver {
-    shared: Arc<Shared>,
+pub(super) struct RaceDriver {
+    shared: Arc<SharedRacer>,
     request: Request,
     race: Race,
-    found: Found,
+    found: RaceCandidates,
     /// The name of the network at the beginning of this race.
     network: Arc<str>,
     began: std::time::Instant,
@@ -48,7 +48,7 @@ pub(super) struct Driver {
     resolver: Resolver,
     answers: Option<Answers>,
     questions: Vec<(Question, Failure, String)>,
-    changes: Option<broadcast::Receiver<Change>>,
+    changes: Option<broadcast::Receiver<InterfaceChange>>,
     attempts: JoinSet<Result<Box<dyn Duplex>, AttemptError>>,
     /// The candidate of each attempt's task, and the handle to end it.
     ids: HashMap<Id, CandidateId>,
@@ -60,11 +60,11 @@ pub(super) struct Driver {
     /// The receiver of the outcome; `None` once the outcome was sent, or once the caller has gone.
     reply: Option<Reply>,
     /// Its place on the bus, if there is a bus.
-    seat: Option<Seat>,
+    flow: Option<RaceFlow>,
 }
 
-impl Driver {
-    pub(super) fn new(shared: Arc<Shared>, request: Request, reply: Reply) -> Driver {
+impl RaceDriver {
+    pub(super) fn new(shared: Arc<SharedRacer>, request: Request, reply: Reply) -> RaceDriver {
         let (lookup, network) = (lookup(&request), Arc::clone(&shared.lock().network));
         let resolver = shared.resolver();
         let asked = |question| u16::from(lookup.as_ref().is_some_and(|l| l.questions().contains(&question)));
@@ -78,9 +78,9 @@ impl Driver {
             connectionless: request.connectionless,
             deadline: request.deadline,
         };
-        Driver {
+        RaceDriver {
             race: Race::new(request.profile.clone(), wanted, questions, Instant::ORIGIN),
-            found: Found::new(request.destination.clone(), Arc::clone(&request.transports)),
+            found: RaceCandidates::new(request.destination.clone(), Arc::clone(&request.transports)),
             network,
             began: std::time::Instant::now(),
             wake: None,
@@ -95,10 +95,10 @@ impl Driver {
             errors: BTreeMap::new(),
             started: HashMap::new(),
             reply: Some(reply),
-            seat: shared
-                .stage
+            flow: shared
+                .provider
                 .as_ref()
-                .map(|stage| stage.begin(request.destination.to_string())),
+                .map(|provider| provider.begin(request.destination.to_string())),
             shared,
             request,
         }
@@ -141,7 +141,7 @@ impl Driver {
             },
             Some(ended) = self.attempts.join_next_with_id() => self.ended(ended).into_iter().collect(),
             change = next_change(&mut self.changes) => match change {
-                Some(change) => vec![Event::NetworkChanged { gone: surroundings::gone(&change) }],
+                Some(change) => vec![Event::NetworkChanged { gone: network_identity::gone(&change) }],
                 None => Vec::new(),
             },
             () = gone(&mut self.reply) => {
@@ -165,12 +165,12 @@ impl Driver {
                     .iter()
                     .flat_map(|service| service.hints());
                 let addresses = records.addresses.iter().copied().chain(hints).collect();
-                self.report(What::Answered { question, addresses });
+                self.report(RaceEvent::Answered { question, addresses });
             }
             Err(error) => {
                 let (failure, why) = (error.failure(), error.to_string());
                 self.questions.push((question, failure, why.clone()));
-                self.report(What::Unanswered { question, failure, why });
+                self.report(RaceEvent::Unanswered { question, failure, why });
             }
         }
         // The race must learn of further questions before it learns that one is answered.
@@ -198,7 +198,7 @@ impl Driver {
         };
         let mut events = Vec::new();
         let addresses = records.addresses.iter().take(MAX_TRANSLATED);
-        for &address in addresses.filter(|address| surroundings::has_ipv6_alone(**address)) {
+        for &address in addresses.filter(|address| network_identity::has_ipv6_alone(**address)) {
             if let Ok(lookup) = Lookup::addresses(&address.to_string()) {
                 events.push(Event::Asked(Question::Ipv6));
                 answers.also(&self.resolver, &lookup.only(&[Question::Ipv6]).translated());
@@ -224,7 +224,7 @@ impl Driver {
     }
 
     /// Handles the end of an attempt.
-    fn ended(&mut self, ended: Ended) -> Option<Event> {
+    fn ended(&mut self, ended: AttemptEnd) -> Option<Event> {
         let (task, result) = match ended {
             Ok((task, result)) => (task, result),
             // The task was cancelled, which needs no report; or it panicked.
@@ -254,7 +254,7 @@ impl Driver {
             Err(error) => {
                 let failure = error.failure;
                 if let Some(candidate) = self.describe(id) {
-                    self.report(What::Failed { candidate, failure, why: error.why.clone() });
+                    self.report(RaceEvent::Failed { candidate, failure, why: error.why.clone() });
                 }
                 self.errors.insert(id, error);
                 Some(Event::Failed(id, failure))
@@ -278,8 +278,8 @@ impl Driver {
         Event::Found { question, candidates }
     }
 
-    fn key(&self, candidate: &Candidate) -> Key {
-        Key::of(&self.network, candidate)
+    fn key(&self, candidate: &Candidate) -> CacheKey {
+        CacheKey::new(&self.network, candidate)
     }
 
     fn act(&mut self, action: Action) {
@@ -308,9 +308,9 @@ impl Driver {
             .candidate(id)
             .map_or("unknown", |candidate| word(candidate.known));
         self.report(if is_probe {
-            What::Probed { candidate }
+            RaceEvent::Probed { candidate }
         } else {
-            What::Started { candidate, known }
+            RaceEvent::Started { candidate, known }
         });
         let task = self.attempts.spawn(async move { connect().await });
         self.ids.insert(task.id(), id);
@@ -324,7 +324,7 @@ impl Driver {
         }
         self.ready.remove(&id);
         if let Some(candidate) = self.describe(id) {
-            self.report(What::Cancelled { candidate });
+            self.report(RaceEvent::Cancelled { candidate });
         }
     }
 
@@ -336,7 +336,7 @@ impl Driver {
             return;
         };
         let own = now - self.started.get(&id).copied().unwrap_or_default();
-        self.report(What::Won { candidate: candidate.clone(), took: own });
+        self.report(RaceEvent::Won { candidate: candidate.clone(), took: own });
         if let Some(reply) = self.reply.take() {
             let stream = Box::new(Winner::new(stream, self.learn(key, candidate.clone(), own)));
             // If the caller has gone in the meantime, the stream is closed.
@@ -346,21 +346,24 @@ impl Driver {
 
     /// Makes the callback that remembers and reports the behaviour of a winner's stream, which connected
     /// within `took`.
-    fn learn(&self, key: Key, candidate: Description, took: Duration) -> Learn {
+    fn learn(&self, key: CacheKey, candidate: Description, took: Duration) -> Learn {
         let (shared, began) = (Arc::clone(&self.shared), self.began);
         let (destination, watcher) = (self.request.destination.clone(), self.request.watcher.clone());
         Box::new(move |verdict| {
             let candidate = candidate.clone();
             let (outcome, what) = match verdict {
-                Verdict::Recovered => (Outcome::Won { took }, What::Won { candidate, took }),
-                Verdict::Failed(failure, why) => {
-                    (Outcome::Failed(failure), What::Failed { candidate, failure, why })
+                StreamOutcome::Recovered => {
+                    (AttemptOutcome::Won { took }, RaceEvent::Won { candidate, took })
                 }
+                StreamOutcome::Failed(failure, why) => (
+                    AttemptOutcome::Failed(failure),
+                    RaceEvent::Failed { candidate, failure, why },
+                ),
             };
             shared.record(key.clone(), outcome);
             tracing::debug!(%destination, "{what}");
             if let Some(watcher) = &watcher {
-                watcher(Report { after: began.elapsed(), what });
+                watcher(RaceReport { after: began.elapsed(), what });
             }
         })
     }
@@ -380,7 +383,7 @@ impl Driver {
         }
         let (to, after) = (self.request.destination.clone(), self.began.elapsed());
         let error = ConnectError::new(to, defeat, candidates, std::mem::take(&mut self.questions), after);
-        self.report(What::AllFailed { failure: error.failure, why: error.to_string() });
+        self.report(RaceEvent::AllFailed { failure: error.failure, why: error.to_string() });
         if let Some(reply) = self.reply.take() {
             let _ = reply.send(Err(Box::new(error)));
         }
@@ -392,13 +395,13 @@ impl Driver {
             .map(|candidate| candidate.description.clone())
     }
 
-    fn report(&self, what: What) {
+    fn report(&self, what: RaceEvent) {
         tracing::debug!(destination = %self.request.destination, "{what}");
-        if let Some(seat) = &self.seat {
-            seat.report(&what);
+        if let Some(flow) = &self.flow {
+            flow.report(&what);
         }
         if let Some(watcher) = &self.request.watcher {
-            watcher(Report { after: self.began.elapsed(), what });
+            watcher(RaceReport { after: self.began.elapsed(), what });
         }
     }
 }
@@ -420,7 +423,7 @@ pub(super) fn lookup(request: &Request) -> Option<Lookup> {
             Some(match address.is_ipv6() {
                 true => lookup.only(&[Question::Ipv6]),
                 // Without IPv4 there may be NAT64 (RFC 8305, 7.1).
-                false if surroundings::has_ipv6_alone(address) => lookup.translated(),
+                false if network_identity::has_ipv6_alone(address) => lookup.translated(),
                 false => lookup.only(&[Question::Ipv4]),
             })
         }
@@ -451,7 +454,7 @@ async fn next_answer(answers: &mut Option<Answers>) -> Option<Answer> {
 }
 
 /// Waits for the next change; `None` when some were missed, which requires the same reaction.
-async fn next_change(changes: &mut Option<broadcast::Receiver<Change>>) -> Option<Change> {
+async fn next_change(changes: &mut Option<broadcast::Receiver<InterfaceChange>>) -> Option<InterfaceChange> {
     let Some(open) = changes else {
         return pending().await;
     };

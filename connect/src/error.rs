@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser_race::{Defeat, Failure, Question, Why};
+use hawser_race::{Defeat, Failure, FailureReason, Question};
 
 use super::{AttemptError, Description, Destination, PolicyError};
 
@@ -59,9 +59,9 @@ impl ConnectError {
         // A name that is answered for one family exists, so the candidates must have failed for another
         // reason.
         let failure = match defeat.why {
-            Why::Cancelled => Failure::Cancelled,
-            Why::Deadline if candidates.is_empty() => Failure::NameServer,
-            Why::Deadline | Why::Exhausted => most_specific(tried())
+            FailureReason::Cancelled => Failure::Cancelled,
+            FailureReason::Deadline if candidates.is_empty() => Failure::NameServer,
+            FailureReason::Deadline | FailureReason::Exhausted => most_specific(tried())
                 .or_else(|| most_specific(asked()))
                 .unwrap_or(Failure::NotStarted),
         };
@@ -138,7 +138,7 @@ fn most_specific(failures: impl Iterator<Item = Failure> + Clone) -> Option<Fail
 mod tests {
     use super::*;
 
-    fn error(why: Why, candidates: &[(Failure, bool)], questions: &[Failure]) -> ConnectError {
+    fn error(why: FailureReason, candidates: &[(Failure, bool)], questions: &[Failure]) -> ConnectError {
         let candidates = candidates.iter().map(|&(failure, is_network)| {
             let candidate = Description { transport: "t".into(), remote: "r".into(), interface: "".into() };
             (
@@ -164,7 +164,7 @@ mod tests {
     fn the_most_specific_failure_is_reported() {
         use Failure::*;
         let of = |candidates: &[(Failure, bool)], questions: &[Failure]| {
-            error(Why::Exhausted, candidates, questions).failure
+            error(FailureReason::Exhausted, candidates, questions).failure
         };
         assert_eq!(of(&[(Unreachable, true), (Refused, false)], &[]), Refused);
         assert_eq!(of(&[(Unreachable, true), (Timeout, false)], &[]), Timeout);
@@ -175,20 +175,23 @@ mod tests {
             NameServer,
             "the other family may have some"
         );
-        assert_eq!(error(Why::Deadline, &[], &[]).failure, NameServer);
-        assert_eq!(error(Why::Deadline, &[(Deadline, false)], &[]).failure, Deadline);
+        assert_eq!(error(FailureReason::Deadline, &[], &[]).failure, NameServer);
+        assert_eq!(
+            error(FailureReason::Deadline, &[(Deadline, false)], &[]).failure,
+            Deadline
+        );
     }
 
     #[test]
     fn a_network_is_unreachable_unless_a_candidate_failed_elsewhere() {
         let two = |first, second| {
             error(
-                Why::Exhausted,
+                FailureReason::Exhausted,
                 &[(Failure::Unreachable, first), (Failure::Unreachable, second)],
                 &[],
             )
         };
         assert!(two(true, true).is_network && !two(true, false).is_network);
-        assert!(!error(Why::Exhausted, &[], &[]).is_network);
+        assert!(!error(FailureReason::Exhausted, &[], &[]).is_network);
     }
 }

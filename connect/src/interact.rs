@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use hawser_bus::ring::Waker;
 use hawser_bus::{
-    Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, Kind, Schema, Source, State, Variable,
-    VariableId,
+    Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, ProviderState, Schema, Source, ValueKind,
+    Variable, VariableId,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::candidate::Description;
-use super::report::What;
+use super::report::RaceEvent;
 use hawser_race::Failure;
 
 /// The events, in the order of [`event_of`]'s numbers.
@@ -83,10 +83,10 @@ fn schema() -> Schema {
     let field = |name: &&str| Field {
         name: (*name).to_owned(),
         kind: match *name {
-            "took" => Kind::Duration,
-            "transport" => Kind::Enum((0..).zip(TRANSPORTS.map(str::to_owned)).collect()),
-            "failure" => Kind::Enum((0..).zip(Failure::ALL.map(word)).collect()),
-            _ => Kind::Number,
+            "took" => ValueKind::Duration,
+            "transport" => ValueKind::Enum((0..).zip(TRANSPORTS.map(str::to_owned)).collect()),
+            "failure" => ValueKind::Enum((0..).zip(Failure::ALL.map(word)).collect()),
+            _ => ValueKind::Number,
         },
     };
     let event = |(name, fields): (&str, &[&str])| EventType {
@@ -96,9 +96,9 @@ fn schema() -> Schema {
     let variable = |name: &str| Variable {
         name: name.to_owned(),
         kind: if name.ends_with("age") {
-            Kind::Duration
+            ValueKind::Duration
         } else {
-            Kind::Number
+            ValueKind::Number
         },
         access: Access::Observable,
     };
@@ -117,17 +117,17 @@ fn word(failure: Failure) -> String {
 }
 
 /// Converts a report to an event: its number and its fields.
-fn event_of(what: &What) -> (u16, Vec<u64>) {
+fn event_of(what: &RaceEvent) -> (u16, Vec<u64>) {
     let failure = |f: &Failure| vec![*f as u64];
     match what {
-        What::Answered { addresses, .. } => (1, vec![addresses.len() as u64]),
-        What::Unanswered { failure: f, .. } => (2, failure(f)),
-        What::Started { candidate, .. } => (3, vec![transport(candidate)]),
-        What::Probed { candidate } => (4, vec![transport(candidate)]),
-        What::Failed { candidate, failure, .. } => (5, vec![transport(candidate), *failure as u64]),
-        What::Cancelled { candidate } => (6, vec![transport(candidate)]),
-        What::Won { candidate, took } => (7, vec![transport(candidate), took.as_nanos() as u64]),
-        What::AllFailed { failure: f, .. } => (8, failure(f)),
+        RaceEvent::Answered { addresses, .. } => (1, vec![addresses.len() as u64]),
+        RaceEvent::Unanswered { failure: f, .. } => (2, failure(f)),
+        RaceEvent::Started { candidate, .. } => (3, vec![transport(candidate)]),
+        RaceEvent::Probed { candidate } => (4, vec![transport(candidate)]),
+        RaceEvent::Failed { candidate, failure, .. } => (5, vec![transport(candidate), *failure as u64]),
+        RaceEvent::Cancelled { candidate } => (6, vec![transport(candidate)]),
+        RaceEvent::Won { candidate, took } => (7, vec![transport(candidate), took.as_nanos() as u64]),
+        RaceEvent::AllFailed { failure: f, .. } => (8, failure(f)),
     }
 }
 
@@ -141,7 +141,7 @@ fn transport(candidate: &Description) -> u64 {
 
 /// The counts of a running race.
 #[derive(Debug)]
-struct Running {
+struct RunningRace {
     began: Instant,
     to: String,
     /// The numbers of candidates that started, failed, were cancelled, and won.
@@ -149,9 +149,9 @@ struct Running {
 }
 
 #[derive(Debug, Default)]
-struct Races(BTreeMap<u64, Running>);
+struct Races(BTreeMap<u64, RunningRace>);
 
-impl State for Races {
+impl ProviderState for Races {
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
         let race = self.0.get(&flow.0)?;
         match variable.0 {
@@ -183,27 +183,27 @@ struct Inner {
 
 /// A racer's end of the bus.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct RaceProvider {
     inner: Mutex<Inner>,
     began: Instant,
-    bell: Arc<Notify>,
+    notify: Arc<Notify>,
 }
 
-impl Stage {
+impl RaceProvider {
     /// Puts a racer's races on a bus. A task serves the bus's orders for as long as the racer lives.
-    pub(super) fn new(bus: &Bus) -> Arc<Stage> {
-        let bell = Arc::new(Notify::new());
-        let ring = bell.clone();
+    pub(super) fn new(bus: &Bus) -> Arc<RaceProvider> {
+        let notify = Arc::new(Notify::new());
+        let ring = notify.clone();
         let waker: Waker = Arc::new(move || ring.notify_one());
         let source = bus.source(Arc::new(schema()), Some(waker));
         let inner = Mutex::new(Inner { source, races: Races::default(), next: 0 });
-        let stage = Arc::new(Stage { inner, began: Instant::now(), bell: bell.clone() });
-        tokio::spawn(serve(Arc::downgrade(&stage), bell));
-        stage
+        let provider = Arc::new(RaceProvider { inner, began: Instant::now(), notify: notify.clone() });
+        tokio::spawn(serve(Arc::downgrade(&provider), notify));
+        provider
     }
 
     /// Registers a race that begins.
-    pub(super) fn begin(self: &Arc<Stage>, to: String) -> Seat {
+    pub(super) fn begin(self: &Arc<RaceProvider>, to: String) -> RaceFlow {
         let number = {
             let mut inner = self.lock();
             inner.next += 1;
@@ -211,12 +211,12 @@ impl Stage {
             inner
                 .races
                 .0
-                .insert(number, Running { began: Instant::now(), to, counts: [0; 4] });
+                .insert(number, RunningRace { began: Instant::now(), to, counts: [0; 4] });
             number
         };
-        let seat = Seat { stage: self.clone(), number };
-        seat.publish(0, &[]);
-        seat
+        let flow = RaceFlow { provider: self.clone(), number };
+        flow.publish(0, &[]);
+        flow
     }
 
     fn now(&self) -> hawser_time::Instant {
@@ -236,8 +236,8 @@ impl Stage {
     }
 }
 
-async fn serve(stage: Weak<Stage>, bell: Arc<Notify>) {
-    while let Some(next) = stage.upgrade().map(|stage| stage.poll()) {
+async fn serve(provider: Weak<RaceProvider>, notify: Arc<Notify>) {
+    while let Some(next) = provider.upgrade().map(|provider| provider.poll()) {
         let sleep = async {
             match next {
                 Some(limit) => tokio::time::sleep(limit).await,
@@ -245,35 +245,35 @@ async fn serve(stage: Weak<Stage>, bell: Arc<Notify>) {
             }
         };
         tokio::select! {
-            () = bell.notified() => {}
+            () = notify.notified() => {}
             () = sleep => {}
         }
     }
 }
 
-impl Drop for Stage {
+impl Drop for RaceProvider {
     fn drop(&mut self) {
-        self.bell.notify_one();
+        self.notify.notify_one();
     }
 }
 
 /// A race on the bus. Dropping it ends the flow.
 #[derive(Debug)]
-pub(super) struct Seat {
-    stage: Arc<Stage>,
+pub(super) struct RaceFlow {
+    provider: Arc<RaceProvider>,
     number: u64,
 }
 
-impl Seat {
+impl RaceFlow {
     /// Publishes a report as an event.
-    pub(super) fn report(&self, what: &What) {
+    pub(super) fn report(&self, what: &RaceEvent) {
         let (event, fields) = event_of(what);
-        if let Some(race) = self.stage.lock().races.0.get_mut(&self.number) {
+        if let Some(race) = self.provider.lock().races.0.get_mut(&self.number) {
             let count = match what {
-                What::Started { .. } | What::Probed { .. } => Some(0),
-                What::Failed { .. } => Some(1),
-                What::Cancelled { .. } => Some(2),
-                What::Won { .. } => Some(3),
+                RaceEvent::Started { .. } | RaceEvent::Probed { .. } => Some(0),
+                RaceEvent::Failed { .. } => Some(1),
+                RaceEvent::Cancelled { .. } => Some(2),
+                RaceEvent::Won { .. } => Some(3),
                 _ => None,
             };
             if let Some(count) = count {
@@ -284,8 +284,8 @@ impl Seat {
     }
 
     fn publish(&self, event: u16, fields: &[u64]) {
-        let now = self.stage.now();
-        let Inner { source, races, .. } = &mut *self.stage.lock();
+        let now = self.provider.now();
+        let Inner { source, races, .. } = &mut *self.provider.lock();
         source.poll(now, races);
         if source.wants(EventId(event)) {
             source.publish(now, FlowId(self.number), EventId(event), fields, races);
@@ -293,10 +293,10 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for RaceFlow {
     fn drop(&mut self) {
-        let now = self.stage.now();
-        let Inner { source, races, .. } = &mut *self.stage.lock();
+        let now = self.provider.now();
+        let Inner { source, races, .. } = &mut *self.provider.lock();
         source.ended(now, FlowId(self.number), races);
         races.0.remove(&self.number);
     }

@@ -29,11 +29,11 @@
 //! ```
 //!
 //! * [`Knowledge`]: the handle: ranks, and runs the sources
-//! * sources: operators' files ([`crate::policy::Watch`]), `interfaces`, `races`, `sessions`, and
+//! * sources: operators' files ([`crate::policy::PolicyWatcher`]), `interfaces`, `races`, `sessions`, and
 //!   clients of the bus (`documents`)
 //! * `base`: joins the sources: the policy manager, and the origin of each node
 //! * `store`: the part that is kept across restarts
-//! * [`Event`]: changes of the nodes, and faults
+//! * [`KnowledgeEvent`]: changes of the nodes, and faults
 //!
 //! Invariants: a connection attempt never waits for a file, the disk or a controller. Each source has a limit
 //! of nodes of its own, so that it cannot displace another. `docs/knowledge.md` has the rest.
@@ -50,6 +50,6 @@ mod races;
 mod sessions;
 mod store;
 
-pub use event::{Event, Known, Origin, Trouble};
-pub use handle::{Events, Knowledge, OpenError, Settings};
+pub use event::{KnowledgeEvent, KnownNode, NodeOrigin, Trouble};
+pub use handle::{Knowledge, KnowledgeError, KnowledgeEvents, Settings};
 pub use store::StoreError;

@@ -20,7 +20,7 @@
 //! * [`Duplex`]: the resulting stream, over any transport
 //! * [`Features`]: the declaration of a transport; [`Streams`]: the other streams of a transport connection
 //! * [`listener`]: the other end, which accepts streams over several transports
-//! * [`Report`]: the start, failure or success of a candidate
+//! * [`RaceReport`]: the start, failure or success of a candidate
 //! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: turns answers into
 //!   candidates; `winner`: learns from the stream that won
 //!
@@ -39,17 +39,17 @@ mod destination;
 mod drive;
 mod error;
 mod features;
-mod found;
 mod interact;
 pub mod knowledge;
 pub mod listener;
-mod place;
+mod local_constraint;
 mod policies;
 pub mod policy;
+mod policy_request;
+mod race_candidates;
 mod racer;
 mod report;
 pub mod taps;
-mod towards;
 pub mod transports;
 mod winner;
 
@@ -58,9 +58,9 @@ use delegate::delegate;
 pub use destination::{BadDestination, Destination};
 pub use error::ConnectError;
 pub use features::{About, Features, Opening, SharedStreams, Streams, Tuning};
-pub use hawser_race::resolve::Service;
+pub use hawser_race::resolve::ServiceRecord;
 pub use hawser_race::{Connectionless, Failure, Family, Handshake, Profile, Security};
-pub use policies::{Chosen, Policies, PolicyError, Ranked};
-pub use racer::{Connected, OpenError, Racer, Request};
-pub use report::{Report, Watcher, What};
-pub use towards::{endpoint, towards};
+pub use policies::{ChosenCandidate, Policies, PolicyChoice, PolicyError};
+pub use policy_request::{endpoint, towards};
+pub use racer::{Connected, Racer, RacerError, Request};
+pub use report::{RaceEvent, RaceReport, ReportCallback};

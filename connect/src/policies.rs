@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::policy::{self, Candidate, Key, Limit, Manager, Options, Property, Request, Scalar, Value, keys};
 use hawser_race::Family;
 
-use super::transports::{Place, Transports};
+use super::transports::{LocalConstraint, Transports};
 use super::{Destination, Transport, towards};
 
 /// The maximum number of candidates of a ranking that are searched for transports of this process.
@@ -57,16 +57,16 @@ pub enum PolicyError {
 
 /// The choice of a policy for a destination.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct PolicyChoice {
     /// The transports, best first.
     pub transports: Arc<[Arc<dyn Transport>]>,
     /// The candidate of the ranking for each of them.
-    pub candidates: Vec<Ranked>,
+    pub candidates: Vec<ChosenCandidate>,
 }
 
 /// A candidate that was chosen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Ranked {
+pub struct ChosenCandidate {
     /// The name of its transport in policies.
     pub transport: Arc<str>,
     /// The local interface; empty if the system chooses.
@@ -110,8 +110,8 @@ impl Policies {
         let (request, ip_version) = {
             let mut manager = manager.lock();
             let pib = manager.pib();
-            let Some(found) = pib.find(policy::Kind::Profile, profile) else {
-                let profiles = pib.iter().filter(|one| one.kind == policy::Kind::Profile);
+            let Some(found) = pib.find(policy::PolicyStage::Profile, profile) else {
+                let profiles = pib.iter().filter(|one| one.kind == policy::PolicyStage::Profile);
                 let known: Vec<&str> = profiles.map(|one| &*one.uid).collect();
                 return Err(PolicyError::NoSuchProfile { name: profile.to_owned(), known: known.join(", ") });
             };
@@ -127,7 +127,7 @@ impl Policies {
     ///
     /// # Errors
     /// When no candidate can be used, or there are too many.
-    pub fn choose(&self, destination: &Destination) -> Result<Chosen, PolicyError> {
+    pub fn choose(&self, destination: &Destination) -> Result<PolicyChoice, PolicyError> {
         let request = towards(&self.request, destination);
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -158,8 +158,8 @@ impl Policies {
         Ok(chosen)
     }
 
-    fn usable(&self, candidates: &[Candidate]) -> Chosen {
-        let (mut transports, mut ranked) = (Vec::new(), Vec::<Ranked>::new());
+    fn usable(&self, candidates: &[Candidate]) -> PolicyChoice {
+        let (mut transports, mut ranked) = (Vec::new(), Vec::<ChosenCandidate>::new());
         for candidate in candidates {
             let Some(transport) = transport(candidate) else {
                 continue;
@@ -174,14 +174,14 @@ impl Policies {
             let Some(place) = self.transports.place(transport, place) else {
                 continue;
             };
-            let one = Ranked {
+            let one = ChosenCandidate {
                 transport: Arc::clone(transport),
                 interface: place.interface.as_deref().unwrap_or_default().into(),
                 family: place.family,
                 class,
                 score,
             };
-            let is_same = |other: &Ranked| {
+            let is_same = |other: &ChosenCandidate| {
                 (&other.transport, &other.interface, other.family)
                     == (&one.transport, &one.interface, one.family)
             };
@@ -197,10 +197,10 @@ impl Policies {
                 break;
             }
         }
-        Chosen { transports: transports.into(), candidates: ranked }
+        PolicyChoice { transports: transports.into(), candidates: ranked }
     }
 
-    fn place(&self, candidate: &Candidate) -> Place {
+    fn place(&self, candidate: &Candidate) -> LocalConstraint {
         let interface = candidate.properties.find(keys::INTERFACE).and_then(as_text);
         let version = candidate.properties.find(self.ip_version);
         let family = match version.map(|property| &property.value) {
@@ -208,7 +208,7 @@ impl Policies {
             Some(Value::One(Scalar::Number(6.0))) => Some(Family::Ipv6),
             _ => None,
         };
-        Place { interface: interface.map(|name| name.to_string()), family }
+        LocalConstraint { interface: interface.map(|name| name.to_string()), family }
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
 
     fn manager(nodes: &str) -> Arc<Mutex<Manager>> {
         let mut manager = Manager::new(Policies::options());
-        let pib = policy::shipped::pib(manager.names_mut()).expect("what is shipped is right");
+        let pib = policy::builtin::pib(manager.names_mut()).expect("what is shipped is right");
         let nodes = document::nodes(nodes, Format::Json, "test", manager.names_mut())
             .expect("nodes")
             .value;
@@ -246,7 +246,7 @@ mod tests {
             .choose(&"www.example:80".parse().expect("a destination"))
             .expect("transports");
         assert_eq!(chosen.transports.len(), chosen.candidates.len());
-        let line = |one: &Ranked| {
+        let line = |one: &ChosenCandidate| {
             format!("{} {} {}", one.class, one.transport, one.interface)
                 .trim()
                 .to_owned()

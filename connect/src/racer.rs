@@ -11,14 +11,16 @@ use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
 
 use hawser_race::resolve::{Config, ConfigError, Lookup, Resolver, Stamp};
-use hawser_race::{Cache, Connectionless, Key, Limits, Outcome, Profile, Security, Snapshot};
-use hawser_session::{Change, Network, surroundings};
+use hawser_race::{
+    AttemptOutcome, Cache, CacheKey, CacheLimits, Connectionless, Profile, Security, Snapshot,
+};
+use hawser_session::{InterfaceChange, Network, network_identity};
 use hawser_socket::process_bus;
 
-use super::drive::Driver;
-use super::interact::Stage;
+use super::drive::RaceDriver;
+use super::interact::RaceProvider;
 use super::transports::Tcp;
-use super::{ConnectError, Description, Destination, Duplex, Transport, Watcher};
+use super::{ConnectError, Description, Destination, Duplex, ReportCallback, Transport};
 
 /// A request for a connection.
 #[derive(Clone)]
@@ -36,7 +38,7 @@ pub struct Request {
     /// The total time limit, including name resolution; by default 30 s.
     pub deadline: Duration,
     /// The callback that receives reports of the race.
-    pub watcher: Option<Watcher>,
+    pub watcher: Option<ReportCallback>,
 }
 
 impl Request {
@@ -87,7 +89,7 @@ impl fmt::Debug for Connected {
 
 /// The reasons for which a racer cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum RacerError {
     /// The system's configuration of name resolution cannot be used.
     #[error(transparent)]
     Names(#[from] ConfigError),
@@ -101,7 +103,7 @@ pub struct Racer {
 }
 
 struct Inner {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRacer>,
     /// The task that follows changes of the network.
     watching: Option<AbortHandle>,
 }
@@ -126,15 +128,20 @@ impl Racer {
     ///
     /// # Errors
     /// When the system's configuration of names cannot be read or parsed.
-    pub async fn open() -> Result<Racer, OpenError> {
+    pub async fn open() -> Result<Racer, RacerError> {
         let names = Config::stamp();
         let resolver = Resolver::new(&Config::system()?)?;
         let network = Network::open().await.ok();
         let name = network
             .as_ref()
-            .map_or_else(|| surroundings::UNKNOWN.into(), surroundings::name);
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State { resolver, names, cache: Cache::new(Limits::default()), network: name }),
+            .map_or_else(|| network_identity::UNKNOWN.into(), network_identity::name);
+        let shared = Arc::new(SharedRacer {
+            state: Mutex::new(RacerState {
+                resolver,
+                names,
+                cache: Cache::new(CacheLimits::default()),
+                network: name,
+            }),
             changes: broadcast::channel(MAX_CHANGES).0,
             epoch: Instant::after(
                 SystemTime::now()
@@ -142,7 +149,7 @@ impl Racer {
                     .unwrap_or_default(),
             ),
             opened: std::time::Instant::now(),
-            stage: process_bus().map(|bus| Stage::new(&bus)),
+            provider: process_bus().map(|bus| RaceProvider::new(&bus)),
         });
         let watching = network.map(|network| {
             let shared = Arc::clone(&shared);
@@ -159,7 +166,7 @@ impl Racer {
         let destination = request.destination.clone();
         let (reply, reported) = oneshot::channel();
         // The race is a separate task, because probes continue after the race is won.
-        tokio::spawn(Driver::new(Arc::clone(&self.inner.shared), request, reply).run());
+        tokio::spawn(RaceDriver::new(Arc::clone(&self.inner.shared), request, reply).run());
         match reported.await {
             Ok(result) => result,
             Err(_) => Err(Box::new(ConnectError::cancelled(destination))),
@@ -182,7 +189,7 @@ impl Racer {
         // Addresses found until then are used.
         let _ = tokio::time::timeout(limit, all).await;
         let port = destination.port();
-        surroundings::ordered(found)
+        network_identity::ordered(found)
             .into_iter()
             .map(|address| SocketAddr::new(address, port))
             .collect()
@@ -198,7 +205,7 @@ impl Racer {
     /// Replaces the remembered outcomes by those of a snapshot that are still valid.
     pub fn restore(&self, snapshot: Snapshot) {
         let now = self.inner.shared.now();
-        self.inner.shared.lock().cache = Cache::restore(Limits::default(), snapshot, now);
+        self.inner.shared.lock().cache = Cache::restore(CacheLimits::default(), snapshot, now);
     }
 
     /// Forgets all outcomes.
@@ -211,18 +218,18 @@ impl Racer {
 const MAX_CHANGES: usize = 64;
 
 /// The state that all races share.
-pub(super) struct Shared {
-    state: Mutex<State>,
-    changes: broadcast::Sender<Change>,
+pub(super) struct SharedRacer {
+    state: Mutex<RacerState>,
+    changes: broadcast::Sender<InterfaceChange>,
     /// The wall clock time at the opening, and the same moment of the monotonic clock. The cache's time is
     /// computed from both, so that it never goes back when the clock is set.
     epoch: Instant,
     opened: std::time::Instant,
-    /// The place of races on the bus, if there is one.
-    pub(super) stage: Option<Arc<Stage>>,
+    /// The provider of races on the bus, if there is one.
+    pub(super) provider: Option<Arc<RaceProvider>>,
 }
 
-pub(super) struct State {
+pub(super) struct RacerState {
     pub(super) resolver: Resolver,
     /// The state of the system's files when the resolver was made.
     names: Stamp,
@@ -231,8 +238,8 @@ pub(super) struct State {
     pub(super) network: Arc<str>,
 }
 
-impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedRacer {
+    pub(super) fn lock(&self) -> MutexGuard<'_, RacerState> {
         self.state.lock()
     }
 
@@ -255,12 +262,12 @@ impl Shared {
         self.lock().resolver.clone()
     }
 
-    pub(super) fn record(&self, key: Key, outcome: Outcome) {
+    pub(super) fn record(&self, key: CacheKey, outcome: AttemptOutcome) {
         let now = self.now();
         self.lock().cache.record(key, outcome, now);
     }
 
-    pub(super) fn changes(&self) -> broadcast::Receiver<Change> {
+    pub(super) fn changes(&self) -> broadcast::Receiver<InterfaceChange> {
         self.changes.subscribe()
     }
 
@@ -280,9 +287,9 @@ impl Shared {
     }
 }
 
-async fn follow(mut network: Network, shared: Arc<Shared>) {
+async fn follow(mut network: Network, shared: Arc<SharedRacer>) {
     while let Some(change) = network.next().await {
-        shared.changed(surroundings::name(&network));
+        shared.changed(network_identity::name(&network));
         // The channel has no receiver while no race runs.
         let _ = shared.changes.send(change);
     }

@@ -12,23 +12,23 @@ use hawser_race::{Failure, Question};
 use super::Description;
 
 /// Receives reports. It is called from the race itself and must not block.
-pub type Watcher = Arc<dyn Fn(Report) + Send + Sync>;
+pub type ReportCallback = Arc<dyn Fn(RaceReport) + Send + Sync>;
 
 /// An event of a race, with its time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct RaceReport {
     /// The time since the race began; in JSON `after_ms`.
     #[serde(rename = "after_ms", serialize_with = "milliseconds")]
     pub after: Duration,
     /// The event.
     #[serde(flatten)]
-    pub what: What,
+    pub what: RaceEvent,
 }
 
 /// An event of a race.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum What {
+pub enum RaceEvent {
     /// A question about the name was answered.
     Answered {
         /// The question that was answered.
@@ -94,24 +94,24 @@ pub enum What {
 }
 
 /// Describes the event in words, which may include text of peers.
-impl Display for What {
+impl Display for RaceEvent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let words = match self {
-            What::Answered { question, addresses } => {
+            RaceEvent::Answered { question, addresses } => {
                 let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
                 format!("{question:?}: {}", addresses.join(", "))
             }
-            What::Unanswered { why, .. } => why.clone(),
-            What::Started { candidate, known: "unknown" } => format!("{candidate}: started"),
-            What::Started { candidate, known } => format!("{candidate}: started; remembered as {known}"),
-            What::Probed { candidate } => format!("{candidate}: probed in addition to the winner"),
-            What::Failed { candidate, why, .. } => format!("{candidate}: {why}"),
-            What::Cancelled { candidate } => format!("{candidate}: cancelled"),
-            What::Won { candidate, took } => format!(
+            RaceEvent::Unanswered { why, .. } => why.clone(),
+            RaceEvent::Started { candidate, known: "unknown" } => format!("{candidate}: started"),
+            RaceEvent::Started { candidate, known } => format!("{candidate}: started; remembered as {known}"),
+            RaceEvent::Probed { candidate } => format!("{candidate}: probed in addition to the winner"),
+            RaceEvent::Failed { candidate, why, .. } => format!("{candidate}: {why}"),
+            RaceEvent::Cancelled { candidate } => format!("{candidate}: cancelled"),
+            RaceEvent::Won { candidate, took } => format!(
                 "{candidate}: won {:.1} ms after its start",
                 took.as_secs_f64() * 1e3
             ),
-            What::AllFailed { why, .. } => why.clone(),
+            RaceEvent::AllFailed { why, .. } => why.clone(),
         };
         f.write_str(&words)
     }

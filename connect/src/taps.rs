@@ -2,7 +2,8 @@
 //! no protocol.
 //!
 //! ```
-//! use hawser_connect::taps::{Event, LengthPrefix, LocalEndpoint, Preconnection, RemoteEndpoint, SecurityParameters};
+//! use hawser_connect::taps::{ConnectionEvent, LengthPrefix, LocalEndpoint, Preconnection, RemoteEndpoint,
+//! SecurityParameters};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let wanted = Preconnection::new(SecurityParameters::disabled()).with_framer(LengthPrefix::new(65_536));
@@ -13,7 +14,7 @@
 //! let there = RemoteEndpoint::from(listener.addresses()[0]);
 //! let mut client = wanted.with_remote(there).initiate()?;
 //! client.send("hello").await?;
-//! assert_eq!(client.next_event().await, Some(Event::Ready));
+//! assert_eq!(client.next_event().await, Some(ConnectionEvent::Ready));
 //!
 //! let mut server = listener.accept().await.expect("a Connection");
 //! assert_eq!(server.receive().await?.data(), "hello");
@@ -22,9 +23,9 @@
 //! ```
 //!
 //! * [`Preconnection`]: endpoints, properties, security, framers; a builder that can be cloned
-//! * [`Connection`], [`Listener`]: made by a Preconnection; [`Sender`], [`Receiver`], [`Events`]: a
+//! * [`Connection`], [`Listener`]: made by a Preconnection; [`Sender`], [`Receiver`], [`ConnectionEvents`]: a
 //!   Connection's halves
-//! * [`TransportProperties`], [`Property`], [`Value`]: by the RFC's names, with its defaults
+//! * [`TransportProperties`], [`Property`], [`PropertyValue`]: by the RFC's names, with its defaults
 //! * [`MessageContext`], [`Framer`]: messages, and the marking of their ends
 //! * [`SecurityParameters`]: TLS 1.3 unless less is explicitly requested
 //! * `candidates`: the transports that fulfil the properties, in order; `establish`: the race for a
@@ -54,19 +55,19 @@ mod property;
 mod security;
 
 pub use connection::{
-    Connection, ConnectionProperties, ConnectionState, Event, Events, Reader, Received, Receiver, SendId,
-    Sender, Writer,
+    Connection, ConnectionEvent, ConnectionEvents, ConnectionProperties, ConnectionState, Reader,
+    ReceivedMessage, Receiver, SendId, Sender, Writer,
 };
 pub use endpoint::{LocalEndpoint, RemoteEndpoint};
 pub use error::{
-    CloneError, ConnectionError, Ended, EstablishmentError, ReceiveError, SendError, TransportError,
+    CloneError, ConnectionEnded, ConnectionError, EstablishmentError, ReceiveError, SendError, TransportError,
 };
-pub use framer::{Framer, Framing, FramingError, LengthPrefix, Part};
+pub use framer::{Framer, Framing, FramingError, LengthPrefix, MessagePart};
 pub use listener::{Listener, ListenerEvent};
 pub use message::{MessageContext, MessageId};
 pub use preconnection::Preconnection;
 pub use property::{
-    Action, Class, Definition, Initial, Preference, Property, PropertyError, TransportProperties, Type,
-    UnknownProperty, Value,
+    Action, Class, Definition, Initial, Preference, Property, PropertyError, PropertyValue,
+    TransportProperties, Type, UnknownProperty,
 };
 pub use security::SecurityParameters;

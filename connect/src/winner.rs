@@ -30,14 +30,14 @@ const GIVEN_UP: &str = "the probe was cancelled without an answer";
 
 /// The outcome of a winner's stream, for the memory of outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum StreamOutcome {
     /// The stream is unusable, for this reason.
     Failed(Failure, String),
     /// The stream stalled, and then delivered data.
     Recovered,
 }
 
-pub(super) type Report = Box<dyn FnMut(Verdict) + Send>;
+pub(super) type OutcomeCallback = Box<dyn FnMut(StreamOutcome) + Send>;
 
 /// A winner's stream.
 pub(super) struct Winner {
@@ -47,7 +47,7 @@ pub(super) struct Winner {
 }
 
 struct Trial {
-    report: Report,
+    report: OutcomeCallback,
     /// The times of the first and of the last write.
     written: Option<(Instant, Instant)>,
     is_shut_down: bool,
@@ -57,7 +57,7 @@ struct Trial {
 }
 
 impl Winner {
-    pub(super) fn new(stream: Box<dyn Duplex>, report: Report) -> Winner {
+    pub(super) fn new(stream: Box<dyn Duplex>, report: OutcomeCallback) -> Winner {
         let trial = Trial {
             report,
             written: None,
@@ -103,7 +103,7 @@ impl Winner {
 impl Trial {
     fn has_answered(&mut self) -> bool {
         if self.has_stalled {
-            (self.report)(Verdict::Recovered);
+            (self.report)(StreamOutcome::Recovered);
         }
         self.acquit()
     }
@@ -150,7 +150,7 @@ impl Trial {
             if last + STALLED <= Instant::now() {
                 let why = format!("the connection delivered no data for {} s", STALLED.as_secs());
                 self.has_stalled = true;
-                (self.report)(Verdict::Failed(Failure::Stalled, why));
+                (self.report)(StreamOutcome::Failed(Failure::Stalled, why));
                 return false;
             }
             alarm.as_mut().reset(last + STALLED);
@@ -160,7 +160,7 @@ impl Trial {
 
     fn fail(&mut self, failure: Failure, why: String) -> bool {
         if !self.has_stalled {
-            (self.report)(Verdict::Failed(failure, why));
+            (self.report)(StreamOutcome::Failed(failure, why));
         }
         self.acquit()
     }

@@ -10,7 +10,7 @@ use hawser_session::{
 };
 use hawser_socket::ring::{Consumer, Ring};
 use hawser_socket::{
-    Bus, FlowInfo, Hands, Modification, Rights, Signal, SourceId, Subscriber, Subscription, Target,
+    Bus, FlowInfo, Hands, Modification, Rights, Signal, SourceFlow, SourceId, Subscriber, Subscription,
     open_process_bus, run_waiting,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,7 +33,7 @@ fn server() -> (Server, SocketAddr) {
 struct Ear {
     bus: Bus,
     signals: Consumer,
-    seen: Vec<(String, Target)>,
+    seen: Vec<(String, SourceFlow)>,
 }
 
 /// Makes a subscriber to all events, because the other test's provider may be the only one so far.
@@ -46,7 +46,7 @@ fn subscriber(bus: &Bus) -> (Subscriber, Ear) {
 
 impl Ear {
     /// Waits for an event, by its name; returns its flow. The first of several is taken first.
-    async fn received(&mut self, name: &str) -> Target {
+    async fn received(&mut self, name: &str) -> SourceFlow {
         let until = Instant::now() + SOON;
         loop {
             let Ear { bus, signals, seen } = self;
@@ -66,7 +66,7 @@ impl Ear {
 }
 
 /// Reads a variable of a flow.
-async fn value(subscriber: &Subscriber, target: Target, name: &str) -> Option<u64> {
+async fn value(subscriber: &Subscriber, target: SourceFlow, name: &str) -> Option<u64> {
     let variables = subscriber.variables(target.source, &name.into()).unwrap();
     let pending = subscriber.probe(target, variables).unwrap();
     let probe = tokio::task::spawn_blocking(move || pending.wait(SOON))
@@ -76,7 +76,7 @@ async fn value(subscriber: &Subscriber, target: Target, name: &str) -> Option<u6
     probe?.values[0]
 }
 
-async fn flows(subscriber: &Subscriber, source: SourceId) -> Vec<(Target, FlowInfo)> {
+async fn flows(subscriber: &Subscriber, source: SourceId) -> Vec<(SourceFlow, FlowInfo)> {
     let pending = subscriber.flows(source).unwrap();
     let flows = tokio::task::spawn_blocking(move || pending.wait(SOON))
         .await
@@ -84,7 +84,7 @@ async fn flows(subscriber: &Subscriber, source: SourceId) -> Vec<(Target, FlowIn
         .unwrap();
     flows
         .into_iter()
-        .map(|(flow, info)| (Target { source, flow }, info))
+        .map(|(flow, info)| (SourceFlow { source, flow }, info))
         .collect()
 }
 
@@ -115,7 +115,8 @@ async fn a_session_is_watched_and_steered() {
         ear.received("session.opened").await,
         ear.received("session.opened").await,
     ];
-    let leads_there = |all: &[(Target, FlowInfo)]| all.iter().any(|(_, info)| info.remote == Some(address));
+    let leads_there =
+        |all: &[(SourceFlow, FlowInfo)]| all.iter().any(|(_, info)| info.remote == Some(address));
     if !leads_there(&flows(&watcher, ends[0].source).await) {
         ends.swap(0, 1);
     }
@@ -129,7 +130,7 @@ async fn a_session_is_watched_and_steered() {
     );
     let (_, info) = all.iter().find(|(_, info)| info.kind == "path").expect("a path");
     assert_eq!((info.remote, info.label.as_str()), (Some(address), "tcp"));
-    let mine = Target { source: opened.source, ..path };
+    let mine = SourceFlow { source: opened.source, ..path };
     let acknowledged = value(&watcher, opened, "session.total.acknowledged").await;
     assert!(
         acknowledged.is_some_and(|bytes| bytes <= 100_000),

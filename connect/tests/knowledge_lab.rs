@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_connect::knowledge::{Event, Knowledge, Known, Origin, Settings};
+use hawser_connect::knowledge::{Knowledge, KnowledgeEvent, KnownNode, NodeOrigin, Settings};
 use hawser_connect::{Racer, Request, transports};
 use hawser_lab::{Lab, Spec};
 use hawser_session::{
@@ -61,7 +61,7 @@ async fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> TestResult
     Err(format!("{what} in 5 s").into())
 }
 
-fn named(knowledge: &Knowledge, uid: &str) -> Option<Known> {
+fn named(knowledge: &Knowledge, uid: &str) -> Option<KnownNode> {
     knowledge.list().into_iter().find(|known| &*known.uid == uid)
 }
 
@@ -84,7 +84,8 @@ fn interfaces_are_known_and_go_at_once() -> TestResult {
         }
         assert_eq!(named(&knowledge, "interface/lo"), None);
         wire.down()?;
-        let gone = Event::Deleted { uid: Arc::from("interface/eth0"), origin: Origin::Interface };
+        let gone =
+            KnowledgeEvent::Deleted { uid: Arc::from("interface/eth0"), origin: NodeOrigin::Interface };
         let wait = async { while events.next().await != Some(gone.clone()) {} };
         tokio::time::timeout(Duration::from_secs(2), wait).await?;
         assert_eq!(named(&knowledge, "interface/eth0"), None);
@@ -133,7 +134,7 @@ fn outcomes_of_races_are_learnt() -> TestResult {
                 (&success["value"], success["score"].as_f64()),
                 (&is_there.into(), Some(if is_there { 5.0 } else { -5.0 }))
             );
-            assert_eq!(known.origin, Origin::Race);
+            assert_eq!(known.origin, NodeOrigin::Race);
         }
         // Knowledge learnt over an interface is removed with the interface.
         wire.down()?;
@@ -193,7 +194,7 @@ fn sessions_measure_their_paths() -> TestResult {
             let known = knowledge
                 .list()
                 .into_iter()
-                .find(|known| known.origin == Origin::Session)?;
+                .find(|known| known.origin == NodeOrigin::Session)?;
             known.node["properties"]["capacity"].is_object().then_some(known)
         };
         let known = until("a path is measured", of_session).await?;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_connect::policy::document::{self, Format};
-use hawser_connect::policy::{Event, FileError, Folders, Learnt, Manager, Names, Options, Watch, WatchError};
+use hawser_connect::policy::{
+    FileError, Folders, Manager, NameTable, NodeFileTimes, Options, PolicyWatcher, ReloadEvent, WatchError,
+};
 use parking_lot::Mutex;
 
 const NOW: f64 = 1_700_000_000.0;
@@ -60,7 +62,7 @@ fn the_kind_of_a_file_follows_from_its_extension() {
     );
     write(&folders.cib, "extra.toml", "match = [{}]\n");
     let base = folders
-        .load(Names::default(), &mut Learnt::default(), NOW)
+        .load(NameTable::default(), &mut NodeFileTimes::default(), NOW)
         .expect("they are right");
     let policies: Vec<_> = base.pib.iter().map(|one| (one.kind.name(), &*one.uid)).collect();
     let expected = [
@@ -85,7 +87,7 @@ fn every_mistake_is_reported_with_its_file() {
     write(&folders.pib, "d.policy", r#"{ "policy_type": "profile" }"#);
     write(&folders.cib, "e.cib", "{");
     let errors = folders
-        .load(Names::default(), &mut Learnt::default(), NOW)
+        .load(NameTable::default(), &mut NodeFileTimes::default(), NOW)
         .expect_err("they are wrong");
     let rendered = rendered(&errors);
     for part in [
@@ -98,7 +100,7 @@ fn every_mistake_is_reported_with_its_file() {
     }
     let missing = Folders { pib: None, cib: Some("/nosuch/folder".into()) };
     let errors = missing
-        .load(Names::default(), &mut Learnt::default(), NOW)
+        .load(NameTable::default(), &mut NodeFileTimes::default(), NOW)
         .expect_err("it does not exist");
     assert!(
         errors[0].to_string().starts_with("/nosuch/folder: "),
@@ -110,7 +112,7 @@ fn every_mistake_is_reported_with_its_file() {
 #[test]
 fn without_folders_the_shipped_policies_apply() {
     let base = Folders::default()
-        .load(Names::default(), &mut Learnt::default(), NOW)
+        .load(NameTable::default(), &mut NodeFileTimes::default(), NOW)
         .expect("it is right");
     assert!(base.pib.iter().any(|policy| &*policy.uid == "session"));
 }
@@ -119,11 +121,11 @@ fn without_folders_the_shipped_policies_apply() {
 #[test]
 fn a_node_without_an_expiry_counts_from_its_first_load() {
     let folders = folders("learnt");
-    let mut learnt = Learnt::default();
+    let mut learnt = NodeFileTimes::default();
     let mut since = |text: &str, now: f64| {
         write(&folders.cib, "a.cib", text);
         folders
-            .load(Names::default(), &mut learnt, now)
+            .load(NameTable::default(), &mut learnt, now)
             .expect("it is right")
             .nodes[0]
             .1
@@ -143,7 +145,7 @@ fn in_force(manager: &Mutex<Manager>) -> (f64, usize) {
     (ranking.candidates[0].score.rest, ranking.candidates.len())
 }
 
-async fn next(watch: &mut Watch) -> Event {
+async fn next(watch: &mut PolicyWatcher) -> ReloadEvent {
     tokio::time::timeout(Duration::from_secs(10), watch.next())
         .await
         .expect("in time")
@@ -155,18 +157,18 @@ async fn a_bad_file_keeps_the_last_good_policy_and_is_reported() {
     let folders = folders("watch");
     write(&folders.pib, "one.policy", &policy(1));
     let manager = Arc::new(Mutex::new(Manager::new(Options::default())));
-    let mut watch = Watch::open(folders.clone(), manager.clone()).expect("it begins well");
+    let mut watch = PolicyWatcher::open(folders.clone(), manager.clone()).expect("it begins well");
     assert_eq!(in_force(&manager), (1.0, 1));
 
     write(&folders.pib, "one.policy", &policy(2));
     assert!(matches!(
         next(&mut watch).await,
-        Event::Loaded { policies: 1, nodes: 0, .. }
+        ReloadEvent::Loaded { policies: 1, nodes: 0, .. }
     ));
     assert_eq!(in_force(&manager), (2.0, 1));
 
     write(&folders.pib, "one.policy", r#"{ "uid": "one", "propertys": {} }"#);
-    let Event::Refused(errors) = next(&mut watch).await else {
+    let ReloadEvent::Refused(errors) = next(&mut watch).await else {
         panic!("it is wrong")
     };
     assert!(
@@ -178,18 +180,21 @@ async fn a_bad_file_keeps_the_last_good_policy_and_is_reported() {
 
     // A valid change of another file is not applied as long as one file is faulty.
     write(&folders.cib, "eth0.cib", NODE);
-    assert!(matches!(next(&mut watch).await, Event::Refused(_)));
+    assert!(matches!(next(&mut watch).await, ReloadEvent::Refused(_)));
     assert_eq!(in_force(&manager), (2.0, 1));
 
     write(&folders.pib, "one.policy", &policy(3));
     assert!(matches!(
         next(&mut watch).await,
-        Event::Loaded { policies: 1, nodes: 1, .. }
+        ReloadEvent::Loaded { policies: 1, nodes: 1, .. }
     ));
     assert_eq!(in_force(&manager), (3.0, 2));
 
     fs::remove_file(folders.cib.as_ref().expect("a folder").join("eth0.cib")).expect("it is there");
-    assert!(matches!(next(&mut watch).await, Event::Loaded { nodes: 0, .. }));
+    assert!(matches!(
+        next(&mut watch).await,
+        ReloadEvent::Loaded { nodes: 0, .. }
+    ));
     assert_eq!(in_force(&manager), (3.0, 1));
 }
 
@@ -197,13 +202,13 @@ async fn a_bad_file_keeps_the_last_good_policy_and_is_reported() {
 async fn files_that_are_moved_into_place_and_new_folders_are_noticed() {
     let folders = folders("moved");
     let manager = Arc::new(Mutex::new(Manager::new(Options::default())));
-    let mut watch = Watch::open(folders.clone(), manager.clone()).expect("it begins well");
+    let mut watch = PolicyWatcher::open(folders.clone(), manager.clone()).expect("it begins well");
     let pib = folders.pib.clone().expect("a folder");
     fs::write(pib.join(".one.new"), policy(4)).expect("it can be written");
     fs::rename(pib.join(".one.new"), pib.join("one.policy")).expect("it can be moved");
     assert!(matches!(
         next(&mut watch).await,
-        Event::Loaded { policies: 1, .. }
+        ReloadEvent::Loaded { policies: 1, .. }
     ));
     assert_eq!(in_force(&manager), (4.0, 1));
 
@@ -215,11 +220,11 @@ async fn files_that_are_moved_into_place_and_new_folders_are_noticed() {
     );
     assert!(matches!(
         next(&mut watch).await,
-        Event::Loaded { policies: 2, .. }
+        ReloadEvent::Loaded { policies: 2, .. }
     ));
     assert_eq!(in_force(&manager), (5.0, 1));
     write(&folders.pib, "more/two.policy", "{");
-    assert!(matches!(next(&mut watch).await, Event::Refused(_)));
+    assert!(matches!(next(&mut watch).await, ReloadEvent::Refused(_)));
 }
 
 #[tokio::test]
@@ -227,7 +232,7 @@ async fn opening_fails_if_the_first_files_are_bad() {
     let folders = folders("first");
     write(&folders.pib, "one.policy", "{");
     let manager = Arc::new(Mutex::new(Manager::new(Options::default())));
-    let Err(WatchError::Files(errors)) = Watch::open(folders, manager) else {
+    let Err(WatchError::Files(errors)) = PolicyWatcher::open(folders, manager) else {
         panic!("it is wrong")
     };
     assert_eq!(errors.len(), 1);

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hawser_connect::taps::{
-    Event, LengthPrefix, LocalEndpoint, Preconnection, Preference, Property, RemoteEndpoint,
+    ConnectionEvent, LengthPrefix, LocalEndpoint, Preconnection, Preference, Property, RemoteEndpoint,
     SecurityParameters,
 };
 use hawser_lab::{Direction, Lab, Spec};
 use hawser_session::Identity;
 use hawser_session::document::Stack;
-use hawser_sockets::host::{Setup, parse_address};
+use hawser_sockets::host::{StackSetup, parse_address};
 
 use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
@@ -133,7 +133,8 @@ fn several_paths_carry_one_connection() -> TestResult {
         client.close();
         let mut paths = 0;
         while let Some(event) = client.next_event().await {
-            paths += usize::from(matches!(&event, Event::PathChange(what) if what.ends_with("in use")));
+            paths +=
+                usize::from(matches!(&event, ConnectionEvent::PathChange(what) if what.ends_with("in use")));
         }
         assert!(paths >= 2, "{paths} paths were reported");
         Ok(())
@@ -159,7 +160,7 @@ fn a_connection_uses_a_transport_written_in_mtp() -> TestResult {
             .with_port(PORT);
         let wants = framed(trusts).with_remote(there.with_protocol(transport));
         // The kernel has the address 10.77.0.1 there.
-        let setup = Setup::new("packet:wlan0".parse()?, parse_address("10.77.0.9/24")?);
+        let setup = StackSetup::new("packet:wlan0".parse()?, parse_address("10.77.0.9/24")?);
         let described = Stack { program: "tcp".into(), params: Vec::new(), engine: None, setup };
         let client = async {
             let stack = described.start()?;
@@ -179,7 +180,9 @@ fn a_connection_uses_a_transport_written_in_mtp() -> TestResult {
             client.close();
             let mut paths = 0;
             while let Some(event) = client.next_event().await {
-                paths += usize::from(matches!(&event, Event::PathChange(what) if what.ends_with("in use")));
+                paths += usize::from(
+                    matches!(&event, ConnectionEvent::PathChange(what) if what.ends_with("in use")),
+                );
             }
             if multipath == "Active" {
                 // It completes the handshake and joins the session; the link has no more capacity for it than
@@ -248,7 +251,10 @@ fn a_peer_that_stops_answering_times_out() -> TestResult {
             last = Some(event);
         }
         let took = began.elapsed();
-        assert!(matches!(last, Some(Event::ConnectionError(_))), "{last:?}");
+        assert!(
+            matches!(last, Some(ConnectionEvent::ConnectionError(_))),
+            "{last:?}"
+        );
         assert!(
             (Duration::from_millis(600)..Duration::from_secs(4)).contains(&took),
             "{took:?}"

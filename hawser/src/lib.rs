@@ -12,7 +12,7 @@
 //! | `dpdk` | [`host::DeviceSpec::Dpdk`] | the same on a port of DPDK |
 //! | `ide` | [`lang::ide`] | answers to an editor's questions about programs |
 //! | `session` | [`session`], [`race`] | one session over several transports and interfaces at once |
-//! | `codes` | `session::Code`, `session::Gate` | one-time codes, which decide who may use a session |
+//! | `codes` | `session::Code`, `session::CodeGate` | one-time codes, which decide who may use a session |
 //! | `connect` | [`connect`] | a connection by the transport that wins the race, also in the terms of RFC 9622 ([`connect::taps`]) |
 //! | `interact` | [`interact`] | subscribe to running transports, probe them, modify them |
 //! | `ebpf` | `interact` with Linux's own TCP loaded into the kernel | the same for the kernel's TCP |
@@ -24,10 +24,10 @@
 //!
 //! ```no_run
 //! use hawser::Network;
-//! use hawser::host::{self, Setup};
+//! use hawser::host::{self, StackSetup};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let setup = Setup::new("tun:hawser0".parse()?, host::parse_address("10.9.0.2/24")?);
+//! let setup = StackSetup::new("tun:hawser0".parse()?, host::parse_address("10.9.0.2/24")?);
 //! let program = hawser::programs::resolve("my-transport.mtp", &[])?;
 //! let network = Network::start(host::open(program, &setup)?)?;
 //! let stream = network.connect("10.9.0.1:7".parse()?).await?; // AsyncRead + AsyncWrite
@@ -114,7 +114,7 @@ pub use hawser_sockets::verbs;
 #[doc(inline)]
 pub use hawser_sockets::{
     Accepted, Connection, Device, Direction, Endpoint, Handle, Keepalive, Listener, MessageError,
-    MessageOptions, MessageSocket, Network, OpenError, Options, Probe, RecvStream, Request, SendStream,
+    MessageOptions, MessageSocket, Network, OpenError, Options, RecvStream, Request, SendStream, StateReader,
     Stream, host, messages, options,
 };
 #[cfg(feature = "sim")]

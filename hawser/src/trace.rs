@@ -1,7 +1,8 @@
 //! Traces of a program's events, with lines of its source.
 
 pub use hawser_inspect::trace::{
-    Connection, Event, Filter, Flows, Form, Packet, Print, Printed, Recorder, Sent, Show, Unsupported, Value,
+    Connection, EventCallback, Filter, Flows, OutputFormat, Packet, Print, Printed, Recorder, SentPacket,
+    TraceValue, TracedEvent, Unsupported,
 };
 use hawser_sockets::{Endpoint, Network};
 
@@ -9,7 +10,7 @@ use hawser_sockets::{Endpoint, Network};
 ///
 /// # Errors
 /// When the program has a construct that the interpreter does not support yet.
-pub fn observe(network: &Network, host: &str, show: Show) -> Result<(), Unsupported> {
+pub fn observe(network: &Network, host: &str, show: EventCallback) -> Result<(), Unsupported> {
     network.with_stack(|now, stack| Recorder::new(now, Filter::default(), show).observe(host, stack))
 }
 
@@ -17,6 +18,6 @@ pub fn observe(network: &Network, host: &str, show: Show) -> Result<(), Unsuppor
 ///
 /// # Errors
 /// When the program has a construct that the interpreter does not support yet.
-pub fn observe_endpoint(endpoint: &mut Endpoint, host: &str, show: Show) -> Result<(), Unsupported> {
+pub fn observe_endpoint(endpoint: &mut Endpoint, host: &str, show: EventCallback) -> Result<(), Unsupported> {
     endpoint.with_stack(|now, stack| Recorder::new(now, Filter::default(), show).observe(host, stack))
 }

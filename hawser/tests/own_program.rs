@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hawser::interact::{
-    Access, Bus, Hands, Kind, Rights, Schema, Signal, SourceId, Subscription, Tware, VariableId,
+    Access, Bus, Hands, Rights, Schema, Signal, SourceId, Subscription, Tware, ValueKind, VariableId,
 };
-use hawser::runs::{Report, Watch, load, run_steered};
+use hawser::runs::{Report, SampleRequest, load, run_steered};
 
 /// A wait of 10 ms, in nanoseconds; the scenario's 50 ms are more than ten of its round trips.
 const SHORT: u64 = 10_000_000;
@@ -32,7 +32,7 @@ impl Tware for Hasten {
         assert_eq!((again.fields[0].name.as_str(), again.fields.len()), ("bytes", 1));
         let timer = schema.variable("stop.sw_conn.rto").expect("declared");
         let declared = schema.variable_type(timer).expect("its type");
-        assert_eq!(declared.kind, Kind::Duration);
+        assert_eq!(declared.kind, ValueKind::Duration);
         assert_eq!(
             declared.access,
             Access::Modifiable { min: 1_000_000, max: 60_000_000_000 }
@@ -66,7 +66,7 @@ impl Tware for Hasten {
 fn run(bus: &Bus) -> Report {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/scenarios/stop-and-wait.toml");
     let scenario = load(&example).expect("the example");
-    let watch = Watch { every: Duration::from_secs(1), fields: &[], reported: &mut |_| {} };
+    let watch = SampleRequest { every: Duration::from_secs(1), fields: &[], reported: &mut |_| {} };
     run_steered(&scenario, Some(1), watch, bus, &["a"]).expect("it runs")
 }
 

@@ -16,7 +16,7 @@ use crate::{LabError, sys};
 pub struct Host<'a> {
     pub(crate) name: &'a str,
     pub(crate) known_by: &'a [IpAddr],
-    pub(crate) inside: &'a Inside,
+    pub(crate) inside: &'a HostNamespaces,
 }
 
 /// A handle to a host that any thread can hold, and that outlives the lab's value. The host's
@@ -24,17 +24,17 @@ pub struct Host<'a> {
 #[derive(Clone)]
 pub struct HostHandle {
     name: Arc<str>,
-    inside: Inside,
+    inside: HostNamespaces,
 }
 
 /// The namespaces of a host.
 #[derive(Clone)]
-pub(crate) struct Inside {
+pub(crate) struct HostNamespaces {
     pub(crate) namespace: Arc<Namespace>,
     pub(crate) view: Option<Arc<View>>,
 }
 
-impl Inside {
+impl HostNamespaces {
     /// Gives the calling thread the host's view of the file system.
     fn enter(&self) -> std::io::Result<()> {
         self.view.as_ref().map_or(Ok(()), |view| view.enter())

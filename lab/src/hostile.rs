@@ -10,10 +10,10 @@ use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::names::Zone;
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::rules::filter::{Blocked, Filter};
 use crate::rules::nat::Translator;
-use crate::rules::trace::{Line, Trace};
+use crate::rules::trace::{Trace, TraceTimes};
 use crate::spec::Spec;
 
 const FILE: &str = r#"
@@ -27,7 +27,7 @@ const FILE: &str = r#"
 /// # Panics
 /// A packet leaves too early or out of order.
 pub fn trace(text: &str) {
-    let Ok(line) = Line::parse(text) else { return };
+    let Ok(line) = TraceTimes::parse(text) else { return };
     let mut rule = Trace::new(&Arc::new(Mutex::new(Some(Arc::new(line)))));
     let mut rng = Rng::new(1, "trace");
     let mut last = Instant::ORIGIN;
@@ -72,7 +72,7 @@ impl Target {
     #[must_use]
     pub fn new() -> Target {
         let spec = Spec::parse(FILE).expect("a lab");
-        let plan = Plan::new(&spec).expect("a plan");
+        let plan = LabPlan::new(&spec).expect("a plan");
         let nat = plan.links[0].nat.expect("a translator");
         let translator = Translator::new(&nat, 1, "hostile");
         let blocked = Blocked::default();

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_host::netns::{Namespace, Netlink};
-use hawser_sim::scenario::State;
+use hawser_sim::scenario::OperationalState;
 use hawser_time::Instant;
 use parking_lot::Mutex;
 
-use crate::forward::{CellSetup, Change, Forwarder};
-use crate::host::{Host, Inside};
+use crate::forward::{CellSetup, Forwarder, RuleChange};
+use crate::host::{Host, HostNamespaces};
 use crate::link::Link;
+use crate::link_state::{Listener, Present};
 use crate::names::{self, NameServer, View, Zone};
 use crate::network::{self, Network};
-use crate::plan::Plan;
-use crate::present::{Listener, Present};
-use crate::rules::trace::{Line, TraceError};
+use crate::plan::LabPlan;
+use crate::rules::trace::{TraceError, TraceTimes};
 use crate::shaper::Shaper;
 use crate::spec::{Rules, Spec};
 use crate::{LabError, sys, timeline};
@@ -26,10 +26,10 @@ use crate::{LabError, sys, timeline};
 /// No part of it has a name outside this process, so the end of the process removes all of it, for whatever
 /// reason it ends.
 pub struct Lab {
-    pub(crate) plan: Plan,
+    pub(crate) plan: LabPlan,
     // It is declared before the namespaces, so that it ends first.
     forwarder: Option<Forwarder>,
-    pub(crate) stations: Vec<Station>,
+    pub(crate) stations: Vec<RunningHost>,
     pub(crate) core_netlink: Mutex<Netlink>,
     /// For each link, the index of the forwarder's cell that carries it.
     pub(crate) cells: Vec<Option<usize>>,
@@ -43,14 +43,14 @@ pub struct Lab {
     /// The lock that a thread holds while it changes a link and notes the change, so that links and notes
     /// agree.
     pub(crate) changing: Mutex<()>,
-    changes: Vec<timeline::Entry>,
+    changes: Vec<timeline::TimelineEntry>,
     warnings: Vec<String>,
     _names: Option<NameServer>,
     _core: Namespace,
 }
 
-pub(crate) struct Station {
-    pub(crate) inside: Inside,
+pub(crate) struct RunningHost {
+    pub(crate) inside: HostNamespaces,
     pub(crate) netlink: Mutex<Netlink>,
 }
 
@@ -64,7 +64,7 @@ impl Lab {
     /// The kernel rejected an operation, or a trace is invalid.
     pub fn up(spec: &Spec) -> Result<Lab, LabError> {
         spec.check()?;
-        let plan = Plan::new(spec)?;
+        let plan = LabPlan::new(spec)?;
         let changes = timeline::entries(spec)?;
         let setups = setups(spec, &plan)?;
         let Network { core, core_netlink, stations } = Network::build(&plan)?;
@@ -85,10 +85,13 @@ impl Lab {
         let shapers = Mutex::new(shapers.collect());
         let mut warnings = Vec::new();
         let (views, names) = name_hosts(spec, &plan, &stations, &mut warnings)?;
-        let stations = stations.into_iter().zip(views).map(|(station, view)| Station {
-            inside: Inside { namespace: Arc::new(station.namespace), view: view.map(Arc::new) },
-            netlink: Mutex::new(station.netlink),
-        });
+        let stations = stations
+            .into_iter()
+            .zip(views)
+            .map(|(station, view)| RunningHost {
+                inside: HostNamespaces { namespace: Arc::new(station.namespace), view: view.map(Arc::new) },
+                netlink: Mutex::new(station.netlink),
+            });
         let lab = Lab {
             stations: stations.collect(),
             warnings,
@@ -111,7 +114,7 @@ impl Lab {
             "a lab is up"
         );
         for (number, link) in spec.link.iter().enumerate() {
-            if link.state == Some(State::Down) {
+            if link.state == Some(OperationalState::Down) {
                 Link { lab: &lab, number }.down()?;
             }
         }
@@ -167,7 +170,7 @@ impl Lab {
 
     /// Returns the changes of the file's timeline, in the order of time.
     #[must_use]
-    pub fn timeline(&self) -> &[timeline::Entry] {
+    pub fn timeline(&self) -> &[timeline::TimelineEntry] {
         &self.changes
     }
 
@@ -192,8 +195,8 @@ impl Lab {
 /// without scripted names works without them.
 fn name_hosts(
     spec: &Spec,
-    plan: &Plan,
-    stations: &[network::Station],
+    plan: &LabPlan,
+    stations: &[network::HostNetns],
     warnings: &mut Vec<String>,
 ) -> Result<(Vec<Option<View>>, Option<NameServer>), LabError> {
     let zone = Zone::new(spec, plan);
@@ -221,7 +224,7 @@ fn name_hosts(
 }
 
 /// Returns the configuration of each cell, in the order of the links.
-fn setups(spec: &Spec, plan: &Plan) -> Result<Vec<CellSetup>, LabError> {
+fn setups(spec: &Spec, plan: &LabPlan) -> Result<Vec<CellSetup>, LabError> {
     let mut setups = Vec::new();
     for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.is_cell) {
         setups.push(CellSetup {
@@ -237,13 +240,13 @@ fn setups(spec: &Spec, plan: &Plan) -> Result<Vec<CellSetup>, LabError> {
 }
 
 /// Reads the trace of the rules, if they have one.
-pub(crate) fn read_trace(rules: &Rules) -> Result<Change, LabError> {
+pub(crate) fn read_trace(rules: &Rules) -> Result<RuleChange, LabError> {
     let read = |path: &Path| {
         let wrong = |error| LabError::Trace { path: path.to_owned(), error };
         let text = hawser_documents::files::named(path, hawser_documents::files::DATA_MAX);
         let text = text.map_err(|error| wrong(TraceError::System(error)))?;
-        Line::parse(&text).map(Arc::new).map_err(wrong)
+        TraceTimes::parse(&text).map(Arc::new).map_err(wrong)
     };
     let trace = rules.trace.as_deref().map(read).transpose()?;
-    Ok(Change { rules: rules.clone(), trace })
+    Ok(RuleChange { rules: rules.clone(), trace })
 }

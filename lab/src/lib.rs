@@ -47,21 +47,21 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
-mod contain;
 mod error;
 mod forward;
 mod host;
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
-mod isolate;
 mod lab;
 mod link;
+mod link_state;
+mod mounts;
 mod names;
 mod network;
+mod parse;
 mod plan;
-mod present;
+mod process_tree;
 pub mod provider;
-mod read;
 mod reports;
 mod rules;
 pub mod run;
@@ -73,15 +73,15 @@ mod statistics;
 mod sys;
 pub mod timeline;
 
-pub use contain::contain;
 pub use error::{LabError, ViewError};
 pub use hawser_host::netns::enter_user_namespace;
 pub use hawser_sim::scenario::units;
 pub use host::{Host, HostHandle};
-pub use isolate::isolate;
 pub use lab::Lab;
 pub use link::{Direction, Link};
-pub use present::{Changed, What};
+pub use link_state::{LinkChange, LinkEvent};
+pub use mounts::isolate;
+pub use process_tree::contain;
 pub use rules::trace::TraceError;
 pub use spec::{ReadError, Rules, Spec, SpecError};
 pub use statistics::{LOSSES, LinkReport, Statistics};

@@ -4,8 +4,8 @@ use hawser_time::Instant;
 
 use crate::forward::Cell;
 use crate::lab::Lab;
+use crate::link_state::LinkChange;
 use crate::network;
-use crate::present::What;
 use crate::spec::Rules;
 use crate::statistics::Statistics;
 use crate::{LabError, lab};
@@ -53,7 +53,8 @@ impl Link<'_> {
     fn set_up(&self, up: bool) -> Result<(), LabError> {
         let _changing = self.lab.changing.lock();
         self.carry(up)?;
-        self.lab.note(self.number, if up { What::Up } else { What::Down });
+        self.lab
+            .note(self.number, if up { LinkChange::Up } else { LinkChange::Down });
         Ok(())
     }
 
@@ -106,7 +107,7 @@ impl Link<'_> {
             self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)?;
         }
         self.lab
-            .note(self.number, What::Rules(direction, Box::new(rules.clone())));
+            .note(self.number, LinkChange::Rules(direction, Box::new(rules.clone())));
         Ok(())
     }
 
@@ -134,7 +135,7 @@ impl Link<'_> {
             .forwarder()?
             .order(cell, |cell: &mut Cell, _| cell.rebind())
             .ok_or(LabError::Stopped)?;
-        self.lab.note(self.number, What::Rebound);
+        self.lab.note(self.number, LinkChange::Rebound);
         Ok(())
     }
 

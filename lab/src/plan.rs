@@ -10,7 +10,7 @@ mod routes;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use crate::spec::{Dependence, Link, Rules, Spec, SpecError, Through};
+use crate::spec::{Dependence, LinkForwarding, LinkSpec, Rules, Spec, SpecError};
 
 pub(crate) use routes::{RoutePlan, routes_from};
 
@@ -23,7 +23,7 @@ const PORTS: [u16; 2] = [32_768, 60_999];
 const MAPPING_TIME: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct LabPlan {
     pub(crate) hosts: Vec<HostPlan>,
     pub(crate) links: Vec<LinkPlan>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct HostPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPlan {
     pub(crate) name: String,
-    pub(crate) ends: [End; 2],
+    pub(crate) ends: [LinkEnd; 2],
     pub(crate) mtu: u32,
     pub(crate) is_cell: bool,
     pub(crate) rules: [Rules; 2],
@@ -51,7 +51,7 @@ pub(crate) struct LinkPlan {
 
 /// One end of a link.
 #[derive(Clone, Debug)]
-pub(crate) struct End {
+pub(crate) struct LinkEnd {
     /// The index of the host.
     pub(crate) host: usize,
     pub(crate) interface: String,
@@ -72,9 +72,9 @@ pub(crate) struct NatPlan {
     pub(crate) ports: [u16; 2],
 }
 
-impl Plan {
+impl LabPlan {
     /// Makes the plan of a lab whose names are known to be valid.
-    pub(crate) fn new(spec: &Spec) -> Result<Plan, SpecError> {
+    pub(crate) fn new(spec: &Spec) -> Result<LabPlan, SpecError> {
         let mut links = Vec::new();
         let mut counts = vec![0; spec.host.len()];
         for (i, link) in spec.link.iter().enumerate() {
@@ -87,7 +87,7 @@ impl Plan {
             known_by: addresses::known_by(&links, i),
             routes: Vec::new(),
         });
-        let mut plan = Plan { hosts: hosts.collect(), links };
+        let mut plan = LabPlan { hosts: hosts.collect(), links };
         for host in 0..plan.hosts.len() {
             plan.hosts[host].routes = routes::routes(&plan, host);
         }
@@ -106,7 +106,12 @@ impl Plan {
     }
 }
 
-fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> Result<LinkPlan, SpecError> {
+fn link_plan(
+    spec: &Spec,
+    link: &LinkSpec,
+    number: usize,
+    counts: &mut [usize],
+) -> Result<LinkPlan, SpecError> {
     let inside = link
         .nat
         .as_ref()
@@ -125,7 +130,7 @@ fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> R
         counts[host] += 1;
         // A locally administered address (IEEE 802, 8.2.2) that contains link and end.
         let mac = [2, 0x48, 0x57, 0, number as u8, end as u8 + 1];
-        End { host, interface, addresses: addresses[end].clone(), mac }
+        LinkEnd { host, interface, addresses: addresses[end].clone(), mac }
     };
     let ends = [end(0, counts), end(1, counts)];
     let nat = match (&link.nat, inside) {
@@ -144,9 +149,9 @@ fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> R
         _ => None,
     };
     let is_cell = match link.through {
-        Through::Cell => true,
-        Through::Kernel => false,
-        Through::Auto => !spec.suits_the_kernel(link),
+        LinkForwarding::Cell => true,
+        LinkForwarding::Kernel => false,
+        LinkForwarding::Auto => !spec.suits_the_kernel(link),
     };
     let mtu = link.mtu.unwrap_or(1500);
     Ok(LinkPlan { name: link.label(), ends, mtu, is_cell, rules: link.directions(), nat })

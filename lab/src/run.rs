@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::contain::code;
 use crate::lab::Lab;
+use crate::process_tree::code;
 use crate::spec::Spec;
-use crate::sys::{self, Signals, Watch};
-use crate::timeline::Entry;
+use crate::sys::{self, Epoll, Signals};
+use crate::timeline::TimelineEntry;
 use crate::{LabError, LinkReport};
 
 pub use report::{CommandReport, RunReport};
@@ -38,7 +38,7 @@ const MIN_SAMPLE: Duration = Duration::from_millis(1);
 
 /// An event of a run, for the code that displays it.
 #[derive(Debug)]
-pub enum News<'a> {
+pub enum RunEvent<'a> {
     /// A command printed a line.
     Line {
         /// The host of the command.
@@ -49,7 +49,7 @@ pub enum News<'a> {
         line: &'a str,
     },
     /// A link changed.
-    Changed(&'a Entry),
+    Changed(&'a TimelineEntry),
     /// A command ended.
     Ended(&'a CommandReport),
 }
@@ -64,7 +64,7 @@ struct Job {
 }
 
 /// A command that runs.
-struct Running {
+struct RunningCommand {
     host: String,
     text: String,
     is_service: bool,
@@ -95,7 +95,7 @@ pub fn run(
     lab: &Lab,
     spec: &Spec,
     every: Option<Duration>,
-    notify: &mut dyn FnMut(News<'_>),
+    notify: &mut dyn FnMut(RunEvent<'_>),
 ) -> Result<RunReport, LabError> {
     let signals = Signals::take().map_err(LabError::io("take the signals over"))?;
     let mut jobs = services(lab, spec)?;
@@ -105,7 +105,7 @@ pub fn run(
         jobs.push(Job { after, is_service: false, ..job(lab, &host.name, text)? });
     }
     let limit = (spec.duration.0 > 0).then(|| Duration::from_nanos(spec.duration.0));
-    Stage { every, ..Stage::new(lab, signals) }.run(jobs, limit, notify)
+    RunState { every, ..RunState::new(lab, signals) }.run(jobs, limit, notify)
 }
 
 /// Runs a command in a host, with this process's input and output, together with the file's timeline and its
@@ -119,7 +119,7 @@ pub fn run_beside(
     host: &str,
     program: &str,
     arguments: &[String],
-    notify: &mut dyn FnMut(News<'_>),
+    notify: &mut dyn FnMut(RunEvent<'_>),
 ) -> Result<u8, LabError> {
     let signals = Signals::take().map_err(LabError::io("take the signals over"))?;
     let jobs = services(lab, spec)?;
@@ -128,7 +128,7 @@ pub fn run_beside(
     let child = command
         .spawn()
         .map_err(LabError::io(format!("start {program}")))?;
-    let mut stage = Stage::new(lab, signals);
+    let mut stage = RunState::new(lab, signals);
     stage.foreground = Some(child);
     stage.run(jobs, None, notify)?;
     Ok(stage.code)
@@ -155,14 +155,14 @@ fn job(lab: &Lab, host: &str, text: &str) -> Result<Job, LabError> {
 }
 
 /// A line of a command: the command's index, whether it is an error, and the text.
-type Line = (usize, bool, String);
+type OutputLine = (usize, bool, String);
 
 /// A run in progress.
-struct Stage<'a> {
+struct RunState<'a> {
     lab: &'a Lab,
     signals: Signals,
     start: Instant,
-    running: Vec<Option<Running>>,
+    running: Vec<Option<RunningCommand>>,
     /// The command that has the terminal.
     foreground: Option<Child>,
     code: u8,
@@ -172,9 +172,9 @@ struct Stage<'a> {
     report: RunReport,
 }
 
-impl<'a> Stage<'a> {
-    fn new(lab: &'a Lab, signals: Signals) -> Stage<'a> {
-        Stage {
+impl<'a> RunState<'a> {
+    fn new(lab: &'a Lab, signals: Signals) -> RunState<'a> {
+        RunState {
             lab,
             signals,
             start: Instant::now(),
@@ -191,18 +191,18 @@ impl<'a> Stage<'a> {
         &mut self,
         jobs: Vec<Job>,
         limit: Option<Duration>,
-        notify: &mut dyn FnMut(News<'_>),
+        notify: &mut dyn FnMut(RunEvent<'_>),
     ) -> Result<RunReport, LabError> {
         let stop = AtomicBool::new(false);
-        let (lines, printed) = mpsc::sync_channel::<Line>(1024);
-        let (changes, changed) = mpsc::channel::<Result<Entry, LabError>>();
+        let (lines, printed) = mpsc::sync_channel::<OutputLine>(1024);
+        let (changes, changed) = mpsc::channel::<Result<TimelineEntry, LabError>>();
         let samples = std::thread::scope(|scope| {
             let (lab, stop) = (self.lab, &stop);
             let watcher = self
                 .every
                 .map(|every| scope.spawn(move || samples(lab, every, stop)));
             scope.spawn(move || {
-                let on_change = |entry: &Entry| drop(changes.send(Ok(entry.clone())));
+                let on_change = |entry: &TimelineEntry| drop(changes.send(Ok(entry.clone())));
                 if let Err(error) = lab.play(stop, on_change) {
                     let _ = changes.send(Err(error));
                 }
@@ -222,10 +222,10 @@ impl<'a> Stage<'a> {
         &mut self,
         jobs: Vec<Job>,
         limit: Option<Duration>,
-        lines: mpsc::SyncSender<Line>,
-        printed: &mpsc::Receiver<Line>,
-        changed: &mpsc::Receiver<Result<Entry, LabError>>,
-        notify: &mut dyn FnMut(News<'_>),
+        lines: mpsc::SyncSender<OutputLine>,
+        printed: &mpsc::Receiver<OutputLine>,
+        changed: &mpsc::Receiver<Result<TimelineEntry, LabError>>,
+        notify: &mut dyn FnMut(RunEvent<'_>),
     ) -> Result<(), LabError> {
         let mut waiting = jobs;
         loop {
@@ -235,7 +235,7 @@ impl<'a> Stage<'a> {
                 self.keep(who, is_error, &line, notify);
             }
             while let Ok(change) = changed.try_recv() {
-                notify(News::Changed(&change?));
+                notify(RunEvent::Changed(&change?));
             }
             self.reap(printed, notify)?;
             let asked = std::iter::from_fn(|| self.signals.next()).any(|signal| signal != libc::SIGINT);
@@ -256,7 +256,11 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn start_due(&mut self, waiting: &mut Vec<Job>, lines: &mpsc::SyncSender<Line>) -> Result<(), LabError> {
+    fn start_due(
+        &mut self,
+        waiting: &mut Vec<Job>,
+        lines: &mpsc::SyncSender<OutputLine>,
+    ) -> Result<(), LabError> {
         while let Some(next) = waiting.iter().position(|job| job.after <= self.start.elapsed()) {
             let mut job = waiting.remove(next);
             let action = format!("start `{}` on {}", job.text, job.host);
@@ -271,8 +275,14 @@ impl<'a> Stage<'a> {
             let started = self.start.elapsed().as_secs_f64();
             let Job { host, text, is_service, .. } = job;
             let output = String::new();
-            self.running
-                .push(Some(Running { host, text, is_service, started, child, output }));
+            self.running.push(Some(RunningCommand {
+                host,
+                text,
+                is_service,
+                started,
+                child,
+                output,
+            }));
         }
         Ok(())
     }
@@ -286,11 +296,11 @@ impl<'a> Stage<'a> {
             .collect();
         let handles = handles.iter().map(AsFd::as_fd);
         // If waiting fails, the next check comes at once.
-        let _ = Watch::new(handles.chain([self.signals.as_fd()]))
+        let _ = Epoll::new(handles.chain([self.signals.as_fd()]))
             .and_then(|watch| watch.wait(Some(POLL_INTERVAL)));
     }
 
-    fn keep(&mut self, who: usize, is_error: bool, line: &str, notify: &mut dyn FnMut(News<'_>)) {
+    fn keep(&mut self, who: usize, is_error: bool, line: &str, notify: &mut dyn FnMut(RunEvent<'_>)) {
         let Some(Some(running)) = self.running.get_mut(who) else {
             return;
         };
@@ -298,14 +308,14 @@ impl<'a> Stage<'a> {
             running.output.push_str(line);
             running.output.push('\n');
         }
-        notify(News::Line { host: &running.host, is_error, line });
+        notify(RunEvent::Line { host: &running.host, is_error, line });
     }
 
     /// Reports the commands that have ended.
     fn reap(
         &mut self,
-        printed: &mpsc::Receiver<Line>,
-        notify: &mut dyn FnMut(News<'_>),
+        printed: &mpsc::Receiver<OutputLine>,
+        notify: &mut dyn FnMut(RunEvent<'_>),
     ) -> Result<(), LabError> {
         let wait = |child: &mut Child| child.try_wait().map_err(LabError::io("wait for a command"));
         if let Some(child) = &mut self.foreground
@@ -339,7 +349,7 @@ impl<'a> Stage<'a> {
                 ended: self.start.elapsed().as_secs_f64(),
                 output: running.output,
             };
-            notify(News::Ended(&report));
+            notify(RunEvent::Ended(&report));
             self.report.commands.push(report);
         }
         Ok(())
@@ -385,7 +395,7 @@ fn pass_on(
     who: usize,
     is_error: bool,
     output: impl Read + Send + 'static,
-    lines: mpsc::SyncSender<Line>,
+    lines: mpsc::SyncSender<OutputLine>,
 ) -> io::Result<()> {
     let read = move || {
         let mut output = BufReader::new(output);

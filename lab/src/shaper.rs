@@ -15,28 +15,28 @@ use crate::statistics::Statistics;
 pub(crate) struct Shaper {
     rules: Rules,
     /// The difference between the reported and the present counters; it wraps.
-    before: Counted,
+    before: ShaperCounts,
 }
 
 /// The frames and bytes that have left, and the losses.
 #[derive(Clone, Copy, Default)]
-struct Counted {
+struct ShaperCounts {
     frames: u64,
     bytes: u64,
     dropped: u64,
 }
 
-impl Counted {
-    fn plus(self, other: Counted) -> Counted {
-        Counted {
+impl ShaperCounts {
+    fn plus(self, other: ShaperCounts) -> ShaperCounts {
+        ShaperCounts {
             frames: self.frames.wrapping_add(other.frames),
             bytes: self.bytes.wrapping_add(other.bytes),
             dropped: self.dropped.wrapping_add(other.dropped),
         }
     }
 
-    fn minus(self, other: Counted) -> Counted {
-        Counted {
+    fn minus(self, other: ShaperCounts) -> ShaperCounts {
+        ShaperCounts {
             frames: self.frames.wrapping_sub(other.frames),
             bytes: self.bytes.wrapping_sub(other.bytes),
             dropped: self.dropped.wrapping_sub(other.dropped),
@@ -46,7 +46,7 @@ impl Counted {
 
 impl Shaper {
     pub(crate) fn new(rules: &Rules) -> Shaper {
-        Shaper { rules: rules.clone(), before: Counted::default() }
+        Shaper { rules: rules.clone(), before: ShaperCounts::default() }
     }
 
     /// Changes the egress of the end `end` of a link. `netlink` is that of its host.
@@ -69,8 +69,8 @@ impl Shaper {
         self.rules = rules;
         if was != is {
             // Packets that waited in a shaper are lost with it.
-            let total = Counted { dropped: total.dropped + waiting.frames, ..total };
-            self.before = Counted::default();
+            let total = ShaperCounts { dropped: total.dropped + waiting.frames, ..total };
+            self.before = ShaperCounts::default();
             self.before = total.minus(self.count(netlink, interface)?.0);
         }
         Ok(())
@@ -95,19 +95,24 @@ impl Shaper {
     }
 
     /// Returns the counters of passed frames, and of waiting ones.
-    fn count(&self, netlink: &mut Netlink, interface: &str) -> Result<(Counted, Counted), LabError> {
+    fn count(
+        &self,
+        netlink: &mut Netlink,
+        interface: &str,
+    ) -> Result<(ShaperCounts, ShaperCounts), LabError> {
         let (present, waiting) = if network::is_shaped(&self.rules) {
             let queue = netlink.queue_counters(interface)?;
-            let present = Counted { frames: queue.sent, bytes: queue.sent_bytes, dropped: queue.dropped };
+            let present =
+                ShaperCounts { frames: queue.sent, bytes: queue.sent_bytes, dropped: queue.dropped };
             (
                 present,
-                Counted { frames: queue.waiting, bytes: queue.waiting_bytes, dropped: 0 },
+                ShaperCounts { frames: queue.waiting, bytes: queue.waiting_bytes, dropped: 0 },
             )
         } else {
             let sent = netlink.interface_counters(interface)?;
             (
-                Counted { frames: sent.sent, bytes: sent.sent_bytes, dropped: 0 },
-                Counted::default(),
+                ShaperCounts { frames: sent.sent, bytes: sent.sent_bytes, dropped: 0 },
+                ShaperCounts::default(),
             )
         };
         Ok((self.before.plus(present), waiting))

@@ -43,18 +43,18 @@ pub(crate) fn realtime() -> Instant {
 }
 
 /// A set of descriptors to wait for repeatedly. The kernel keeps the list.
-pub(crate) struct Watch {
+pub(crate) struct Epoll {
     epoll: OwnedFd,
 }
 
-impl Watch {
+impl Epoll {
     /// Watches the descriptors until they are closed.
-    pub(crate) fn new<'a>(readable: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<Watch> {
+    pub(crate) fn new<'a>(readable: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<Epoll> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for fd in readable {
             epoll::add(&epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
-        Ok(Watch { epoll })
+        Ok(Epoll { epoll })
     }
 
     /// Waits until one of the descriptors is readable, the time limit has passed, or a signal comes.

@@ -2,26 +2,27 @@
 
 use std::time::{Duration, Instant};
 
-use hawser_sim::scenario::State;
+use hawser_sim::scenario::OperationalState;
 
 use crate::LabError;
 use crate::lab::Lab;
 use crate::link::Direction;
-use crate::spec::{At, Rules, Spec};
+use crate::spec::{Rules, ScheduledChange, Spec};
 
 /// One change of a link.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct TimelineEntry {
     /// The time from the start.
     pub time: Duration,
     /// The change at that time.
-    pub change: At,
+    pub change: ScheduledChange,
 }
 
 /// Returns all changes of a file, in the order of time.
-pub(crate) fn entries(spec: &Spec) -> Result<Vec<Entry>, LabError> {
-    let entry = |at: &At| Entry { time: Duration::from_nanos(at.time.0), change: at.clone() };
-    let mut entries: Vec<Entry> = spec.at.iter().map(entry).collect();
+pub(crate) fn entries(spec: &Spec) -> Result<Vec<TimelineEntry>, LabError> {
+    let entry =
+        |at: &ScheduledChange| TimelineEntry { time: Duration::from_nanos(at.time.0), change: at.clone() };
+    let mut entries: Vec<TimelineEntry> = spec.at.iter().map(entry).collect();
     entries.sort_by_key(|entry| entry.time);
     Ok(entries)
 }
@@ -31,7 +32,7 @@ impl Lab {
     ///
     /// # Errors
     /// The errors of the methods of [`crate::Link`].
-    pub fn apply(&self, change: &At) -> Result<(), LabError> {
+    pub fn apply(&self, change: &ScheduledChange) -> Result<(), LabError> {
         let link = self.link(&change.link)?;
         for (direction, own) in [
             (Direction::Forward, &change.forward),
@@ -43,8 +44,8 @@ impl Lab {
             }
         }
         match change.state {
-            Some(State::Up) => link.up()?,
-            Some(State::Down) => link.down()?,
+            Some(OperationalState::Up) => link.up()?,
+            Some(OperationalState::Down) => link.down()?,
             None => {}
         }
         if change.rebind {
@@ -61,7 +62,7 @@ impl Lab {
     pub fn play(
         &self,
         stop: &std::sync::atomic::AtomicBool,
-        mut on_change: impl FnMut(&Entry),
+        mut on_change: impl FnMut(&TimelineEntry),
     ) -> Result<(), LabError> {
         /// The interval at which `stop` is checked.
         const POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use hawser_load::programs::{self, Engine};
 use hawser_sockets::host::netns::enter_user_namespace;
-use hawser_sockets::host::{self, DeviceSpec, Setup};
+use hawser_sockets::host::{self, DeviceSpec, StackSetup};
 use hawser_sockets::{Endpoint, Handle};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -43,7 +43,7 @@ fn main() -> Result {
 /// Returns a stack on a fresh TUN device, connected to a listener of Linux.
 fn connect(engine: Engine, listener: &TcpListener) -> Result<(Endpoint, Handle)> {
     let linux: IpAddr = [10, 9, 0, 1].into();
-    let mut setup = Setup::new(DeviceSpec::Tun("hawser0".into()), ([10, 9, 0, 2].into(), 24));
+    let mut setup = StackSetup::new(DeviceSpec::Tun("hawser0".into()), ([10, 9, 0, 2].into(), 24));
     setup.kernel_addresses.push((linux, 24));
     let mut endpoint = host::open(programs::resolve_on(Some(engine), "tcp", &[])?, &setup)?;
     let connection = endpoint.connect(SocketAddr::new(linux, listener.local_addr()?.port()))?;

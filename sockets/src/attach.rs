@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_bus::{Attachable, Attachment, Bus, BusError, Change, Refusal, Rights, SourceId};
+use hawser_bus::{Attachable, Attachment, AttachmentChange, Bus, BusError, Refusal, Rights, SourceId};
 use hawser_engine::Step;
 use hawser_load::{Attachments, Installed};
 use parking_lot::Mutex;
@@ -35,10 +35,12 @@ impl OnBus {
 }
 
 impl Attachable for OnBus {
-    fn prepare(&self, change: Change<'_>) -> Result<(hawser_bus::Step, String), Refusal> {
+    fn prepare(&self, change: AttachmentChange<'_>) -> Result<(hawser_bus::Step, String), Refusal> {
         let next = match change {
-            Change::Attach { name, text, params, who } => self.attachments.attach(name, text, params, who),
-            Change::Detach { name, .. } => self.attachments.detach(name),
+            AttachmentChange::Attach { name, text, params, who } => {
+                self.attachments.attach(name, text, params, who)
+            }
+            AttachmentChange::Detach { name, .. } => self.attachments.detach(name),
         }
         .map_err(Refusal::unable)?;
         let warnings = next.warnings().to_owned();

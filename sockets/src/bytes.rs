@@ -8,7 +8,7 @@ use std::io;
 
 use hawser_engine::{Direction, Handle, Notice};
 
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::{Endpoint, HandleState};
 
 impl Endpoint {
     /// Returns the byte stream of a connection that this end opened, once the connection is open. If it is a
@@ -79,7 +79,7 @@ impl Endpoint {
 
     /// Records a new connection of a listener, or a new stream of a connection.
     pub(crate) fn note_accepted(&mut self, parent: Handle, child: Handle) {
-        let state = State { connected: true, parent: Some(parent), ..State::default() };
+        let state = HandleState { connected: true, parent: Some(parent), ..HandleState::default() };
         self.connections.insert(child, state);
         let Some(state) = self.connections.get_mut(&parent) else {
             return;

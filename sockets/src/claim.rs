@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use hawser_engine::net::probe::Probe;
+use hawser_engine::net::probe::AddressProbe;
 use hawser_engine::wire::TxFrame;
 use hawser_host::claim::{Claim, ClaimError, kernel_has};
 
@@ -62,7 +62,7 @@ pub(crate) fn probe(queues: &mut [Box<dyn Device>], addresses: &[(IpAddr, u8)]) 
     let addresses: Vec<IpAddr> = addresses.iter().map(|(address, _)| *address).collect();
     let Some(probe) = queues
         .first()
-        .and_then(|queue| Probe::new(&addresses, queue.caps()))
+        .and_then(|queue| AddressProbe::new(&addresses, queue.caps()))
     else {
         return Ok(());
     };
@@ -89,7 +89,7 @@ fn send(queues: &mut [Box<dyn Device>], frames: &[TxFrame]) -> io::Result<()> {
 }
 
 /// Returns an address that the sender of a received frame claims. No stack exists yet for other frames.
-fn conflict(queues: &mut [Box<dyn Device>], probe: &Probe) -> io::Result<Option<IpAddr>> {
+fn conflict(queues: &mut [Box<dyn Device>], probe: &AddressProbe) -> io::Result<Option<IpAddr>> {
     for queue in queues {
         let count = queue.receive(BATCH)?;
         let found = (0..count).find_map(|i| probe.conflict(queue.frame(i).head));

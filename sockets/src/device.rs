@@ -25,7 +25,7 @@ pub trait Device: Wire + Send {
 
     /// Returns a second descriptor that becomes readable when there is work from another source than the
     /// device.
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
+    fn wakeup(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 

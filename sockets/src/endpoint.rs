@@ -20,14 +20,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hawser_bus::ring::Waker;
-use hawser_bus::{Bus, Change, SchemaError, SourceId};
+use hawser_bus::{AttachmentChange, Bus, SchemaError, SourceId};
 use hawser_engine::program::Program;
 use hawser_engine::{
-    ByHandle, Counters, Direction, Errno, ForwardedEvent, Handle, Notice, Observable, RequestError, Stack,
-    StackConfig, StepError,
+    ByHandle, Direction, Errno, ForwardedEvent, Handle, Notice, Observable, RequestError, Stack, StackConfig,
+    StackCounters, StepError,
 };
 use hawser_host::claim::Claim;
-use hawser_load::{Attachments, Installed, Next};
+use hawser_load::{Attachments, CheckedChange, Installed};
 use hawser_time::Instant;
 
 use crate::attach::{APPLICATION, OnBus};
@@ -43,7 +43,7 @@ pub struct Endpoint {
     pub(crate) stack: Stack,
     attachments: Arc<Attachments>,
     pub(crate) device: Box<dyn Device>,
-    pub(crate) connections: ByHandle<State>,
+    pub(crate) connections: ByHandle<HandleState>,
     /// The handles that have changed, once `take_changed` has been called.
     changed: Option<Vec<Handle>>,
     /// The time at which bytes were written since the last poll. They leave before the device is asked for
@@ -67,7 +67,7 @@ pub struct Endpoint {
 
 /// The state of a handle.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct HandleState {
     pub(crate) connected: bool,
     pub(crate) eof: bool,
     pub(crate) closed: bool,
@@ -216,7 +216,10 @@ impl Endpoint {
     /// Returns the errors in the text as `hawser check` reports them; the program continues unchanged.
     pub fn attach(&mut self, name: &str, text: &str) -> Result<(), ChangeError> {
         let next = self.attachments.attach(name, text, &[], APPLICATION)?;
-        self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })?;
+        self.go_on(
+            next,
+            AttachmentChange::Attach { name, text, params: &[], who: APPLICATION },
+        )?;
         Ok(())
     }
 
@@ -226,7 +229,7 @@ impl Endpoint {
     /// Returns an error if there is no such attachment.
     pub fn detach(&mut self, name: &str) -> Result<(), ChangeError> {
         let next = self.attachments.detach(name)?;
-        self.go_on(next, Change::Detach { name, why: "" })?;
+        self.go_on(next, AttachmentChange::Detach { name, why: "" })?;
         Ok(())
     }
 
@@ -242,7 +245,11 @@ impl Endpoint {
     }
 
     /// Carries out a checked change.
-    pub(crate) fn go_on(&mut self, next: Next, change: Change<'_>) -> Result<(), StepError> {
+    pub(crate) fn go_on(
+        &mut self,
+        next: CheckedChange,
+        change: AttachmentChange<'_>,
+    ) -> Result<(), StepError> {
         self.attachments
             .go(next, &mut |program| self.stack.swap_program(program))?;
         let now = self.device.now();
@@ -295,7 +302,7 @@ impl Endpoint {
         let opened = self.stack.listen_with(now, local, backlog, options.pairs());
         log::opened("listen", local, &opened);
         let handle = opened.map_err(error_of_request)?;
-        let state = State { backlog: Some(backlog), ..State::default() };
+        let state = HandleState { backlog: Some(backlog), ..HandleState::default() };
         self.connections.insert(handle, state);
         Ok(handle)
     }
@@ -337,7 +344,7 @@ impl Endpoint {
         let opened = self.stack.connect_with(now, remote, None, options.pairs());
         log::opened("connect", remote, &opened);
         let handle = opened.map_err(error_of_request)?;
-        self.connections.insert(handle, State::default());
+        self.connections.insert(handle, HandleState::default());
         Ok(handle)
     }
 
@@ -503,7 +510,7 @@ impl Endpoint {
         let handle = opened
             .map_err(error_of_request)?
             .ok_or(io::ErrorKind::WouldBlock)?;
-        let state = State { connected: true, ..State::default() };
+        let state = HandleState { connected: true, ..HandleState::default() };
         self.connections.insert(handle, state);
         self.wrote = Some(now);
         Ok(handle)
@@ -640,7 +647,7 @@ impl Endpoint {
 
     /// Returns the counters of the stack, which include every dropped or refused item, by cause.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &StackCounters {
         self.stack.counters()
     }
 
@@ -701,7 +708,7 @@ impl Endpoint {
         now
     }
 
-    pub(crate) fn state(&mut self, handle: Handle) -> io::Result<&mut State> {
+    pub(crate) fn state(&mut self, handle: Handle) -> io::Result<&mut HandleState> {
         self.connections
             .get_mut(&handle)
             .ok_or_else(|| io::ErrorKind::NotConnected.into())
@@ -749,7 +756,7 @@ impl Endpoint {
     }
 }
 
-impl State {
+impl HandleState {
     fn failure(&self) -> Option<io::Error> {
         self.failed.map(Errno::to_io)
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use hawser_engine::{ConfigError, RequestError, StepError};
+use hawser_engine::{RequestError, StackConfigError, StepError};
 use hawser_load::AttachError;
 
 /// An endpoint could not be opened.
@@ -11,7 +11,7 @@ use hawser_load::AttachError;
 pub enum OpenError {
     /// The configuration contradicts itself or the device.
     #[error(transparent)]
-    Config(ConfigError),
+    Config(StackConfigError),
     /// The device could not be opened; the text states the reason and a remedy.
     #[error("{0}")]
     Device(String),

@@ -9,7 +9,7 @@ use hawser_engine::net::{InterfaceConfig, Steering};
 use hawser_engine::program::Program;
 use hawser_host::claim::Claim;
 use hawser_host::netns::Netlink;
-use hawser_ir::Source;
+use hawser_ir::ParserInput;
 
 #[cfg(feature = "dpdk")]
 pub use hawser_dpdk::DpdkWire;
@@ -90,7 +90,7 @@ impl FromStr for DeviceSpec {
 
 /// The device, the addresses and the options of a stack.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct StackSetup {
     /// The device to use.
     pub device: DeviceSpec,
     /// The stack's own addresses with their prefix lengths; the kernel must not have them. Empty on a UDP
@@ -111,17 +111,20 @@ pub struct Setup {
     pub buffer: Option<u64>,
 }
 
-impl Setup {
+impl StackSetup {
     /// Returns the setup of a stack on a UDP socket of the host, without faults.
     #[must_use]
-    pub fn at_socket(at: SocketAddr) -> Setup {
-        Setup { addresses: Vec::new(), ..Setup::new(DeviceSpec::Udp(at), (at.ip(), 0)) }
+    pub fn at_socket(at: SocketAddr) -> StackSetup {
+        StackSetup {
+            addresses: Vec::new(),
+            ..StackSetup::new(DeviceSpec::Udp(at), (at.ip(), 0))
+        }
     }
 
     /// Returns the setup of a stack with one address on a device, without faults.
     #[must_use]
-    pub fn new(device: DeviceSpec, address: (IpAddr, u8)) -> Setup {
-        Setup {
+    pub fn new(device: DeviceSpec, address: (IpAddr, u8)) -> StackSetup {
+        StackSetup {
             device,
             addresses: vec![address],
             gateways: Vec::new(),
@@ -157,7 +160,7 @@ pub fn parse_address(text: &str) -> Result<(IpAddr, u8), AddressError> {
 ///
 /// # Errors
 /// Returns the reason for which the device could not be opened, and a remedy.
-pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenError> {
+pub fn open(program: Arc<dyn Program>, setup: &StackSetup) -> Result<Endpoint, OpenError> {
     let (mut queues, place) = open_device(&*program, setup, &[Steering::ALONE])?;
     let device = queues.remove(0);
     let config = place.config(setup, device.caps().mtu, random_seed()?);
@@ -176,7 +179,7 @@ pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenEr
 /// reason), or if the device has too few queues.
 pub fn open_shards(
     program: &Arc<dyn Program>,
-    setup: &Setup,
+    setup: &StackSetup,
     count: u16,
 ) -> Result<Vec<Endpoint>, OpenError> {
     if count <= 1 {
@@ -217,7 +220,7 @@ fn random_seed() -> Result<[u8; 32], OpenError> {
 }
 
 /// The location of stacks on a device.
-struct Place {
+struct StackLocation {
     addresses: Vec<(IpAddr, u8)>,
     /// The only port of the stacks, if they have just one.
     port: Option<u16>,
@@ -225,9 +228,9 @@ struct Place {
     claims: Arc<Vec<Claim>>,
 }
 
-impl Place {
+impl StackLocation {
     /// Returns the configuration of a stack on a device with this MTU.
-    fn config(&self, setup: &Setup, mtu: u32, seed: [u8; 32]) -> StackConfig {
+    fn config(&self, setup: &StackSetup, mtu: u32, seed: [u8; 32]) -> StackConfig {
         let interface = InterfaceConfig {
             addresses: self.addresses.clone(),
             gateways: setup.gateways.clone(),
@@ -251,11 +254,11 @@ type Queues = Vec<Box<dyn Device>>;
 
 fn open_device(
     program: &dyn Program,
-    setup: &Setup,
+    setup: &StackSetup,
     steering: &[Steering],
-) -> Result<(Queues, Place), OpenError> {
+) -> Result<(Queues, StackLocation), OpenError> {
     let count = steering.len() as u16;
-    let mut place = Place {
+    let mut place = StackLocation {
         addresses: setup.addresses.clone(),
         port: None,
         claims: Arc::new(claims(setup)?),
@@ -294,7 +297,7 @@ fn open_device(
 #[cfg(feature = "xdp")]
 fn open_xdp(
     name: &str,
-    setup: &Setup,
+    setup: &StackSetup,
     chains: Option<&dyn Program>,
     count: u16,
 ) -> Result<Queues, OpenError> {
@@ -324,7 +327,7 @@ fn open_xdp(
 }
 
 #[cfg(not(feature = "xdp"))]
-fn open_xdp(name: &str, _: &Setup, _: Option<&dyn Program>, _: u16) -> Result<Queues, OpenError> {
+fn open_xdp(name: &str, _: &StackSetup, _: Option<&dyn Program>, _: u16) -> Result<Queues, OpenError> {
     Err(OpenError::Device(format!(
         "this build has no AF_XDP: use packet:{name} instead, or build with the feature `xdp` (of the \
          command: `ebpf`), which needs: apt-get install clang libelf-dev zlib1g-dev pkg-config"
@@ -332,7 +335,7 @@ fn open_xdp(name: &str, _: &Setup, _: Option<&dyn Program>, _: u16) -> Result<Qu
 }
 
 #[cfg(feature = "dpdk")]
-fn open_dpdk(device: &str, setup: &Setup, count: u16) -> Result<Queues, OpenError> {
+fn open_dpdk(device: &str, setup: &StackSetup, count: u16) -> Result<Queues, OpenError> {
     let addresses: Vec<IpAddr> = setup.addresses.iter().map(|(ip, _)| *ip).collect();
     let wires = DpdkWire::open_queues(device, &addresses, count).map_err(device_error)?;
     configure(wires.first().and_then(DpdkWire::interface), setup)?;
@@ -340,7 +343,7 @@ fn open_dpdk(device: &str, setup: &Setup, count: u16) -> Result<Queues, OpenErro
 }
 
 #[cfg(not(feature = "dpdk"))]
-fn open_dpdk(_: &str, _: &Setup, _: u16) -> Result<Queues, OpenError> {
+fn open_dpdk(_: &str, _: &StackSetup, _: u16) -> Result<Queues, OpenError> {
     Err(OpenError::Device(
         "this build has no DPDK: build with the feature `dpdk`, which needs: apt-get install libdpdk-dev \
          pkg-config"
@@ -353,7 +356,7 @@ fn is_in_udp(program: &dyn Program) -> bool {
     let parsers = &program.module().parsers;
     parsers
         .iter()
-        .any(|parser| matches!(parser.source, Source::Udp(_)))
+        .any(|parser| matches!(parser.source, ParserInput::Udp(_)))
 }
 
 /// Returns the host's addresses that a UDP socket at `at` has: `at` itself, or for 0.0.0.0 and `::` all of
@@ -367,7 +370,7 @@ pub fn socket_addresses(at: IpAddr) -> Result<Vec<IpAddr>, OpenError> {
 }
 
 /// Claims the addresses of a stack. The addresses of a UDP socket belong to the kernel.
-fn claims(setup: &Setup) -> Result<Vec<Claim>, OpenError> {
+fn claims(setup: &StackSetup) -> Result<Vec<Claim>, OpenError> {
     match &setup.device {
         DeviceSpec::Udp(_) => Ok(Vec::new()),
         DeviceSpec::Tun(name)
@@ -397,7 +400,7 @@ pub fn line_rate(device: &DeviceSpec) -> Option<u64> {
     }
 }
 
-fn boxed(wires: Vec<impl Device + 'static>, setup: &Setup) -> Queues {
+fn boxed(wires: Vec<impl Device + 'static>, setup: &StackSetup) -> Queues {
     let wires = wires.into_iter().map(|wire| match &setup.faults {
         None => Box::new(wire) as Box<dyn Device>,
         Some(faults) => faults.before(wire),
@@ -406,7 +409,7 @@ fn boxed(wires: Vec<impl Device + 'static>, setup: &Setup) -> Queues {
 }
 
 /// Sets the kernel's addresses on a device, if the kernel has a side of it, and brings that side up.
-fn configure(name: Option<&str>, setup: &Setup) -> Result<(), OpenError> {
+fn configure(name: Option<&str>, setup: &StackSetup) -> Result<(), OpenError> {
     let Some(name) = name.filter(|_| !setup.kernel_addresses.is_empty()) else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 //!
 //! * [`Endpoint`]: connections of a transport program over a device, polled by the caller
 //! * [`Network`], [`Stream`], [`Listener`]: the same on a tokio runtime, as `AsyncRead + AsyncWrite`;
-//!   [`Probe`] reads state variables of a stream that has another owner
+//!   [`StateReader`] reads state variables of a stream that has another owner
 //! * [`MessageSocket`] and, polled, [`Endpoint::bind`]: whole messages and calls, over a program that carries
 //!   them or framed on its streams
 //! * `verbs` (a feature): registered memory and queue pairs, over a program that supports them
@@ -41,7 +41,7 @@ pub use endpoint::Endpoint;
 pub use error::{ChangeError, OpenError};
 pub use hawser_engine::{Direction, Handle, Observable};
 pub use messages::{MessageError, MessageOptions, MessageSocket, NetworkEnd, Request};
-pub use network::{Listener, Network, Probe, Stream, watch};
+pub use network::{Listener, Network, StateReader, Stream, watch};
 pub use options::{Keepalive, Options};
 pub use streams::{Accepted, Connection, RecvStream, SendStream};
 

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use hawser_bus::{Bus, Change, SchemaError, SourceId};
+use hawser_bus::{AttachmentChange, Bus, SchemaError, SourceId};
 use hawser_engine::{ByHandle, Handle, Observable, Stack};
 use hawser_time::{Instant, nanos};
 use parking_lot::{Mutex, MutexGuard};
@@ -74,11 +74,11 @@ impl Network {
         endpoint.take_changed(&mut Vec::new());
         endpoint.take_changed_messages(&mut Vec::new());
         let fd = watch(endpoint.device().readiness().try_clone_to_owned()?)?;
-        let bell = endpoint
+        let wakeup = endpoint
             .device()
-            .bell()
-            .map(|bell| watch(bell.try_clone_to_owned()?));
-        let bell = bell.transpose()?;
+            .wakeup()
+            .map(|wakeup| watch(wakeup.try_clone_to_owned()?));
+        let wakeup = wakeup.transpose()?;
         let inner = Inner {
             endpoint,
             wakers: ByHandle::default(),
@@ -87,7 +87,7 @@ impl Network {
             dead: None,
         };
         let shared = Arc::new(Shared { inner: Mutex::new(inner), kick: Notify::new() });
-        tokio::spawn(drive(Arc::downgrade(&shared), fd, bell));
+        tokio::spawn(drive(Arc::downgrade(&shared), fd, wakeup));
         Ok(Network { shared })
     }
 
@@ -180,7 +180,10 @@ impl Network {
     pub fn attach(&self, name: &str, text: &str) -> Result<(), ChangeError> {
         let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
         let next = attachments.attach(name, text, &[], APPLICATION)?;
-        self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })
+        self.go_on(
+            next,
+            AttachmentChange::Attach { name, text, params: &[], who: APPLICATION },
+        )
     }
 
     /// Detaches an attachment, as [`Endpoint::detach`] does.
@@ -189,10 +192,17 @@ impl Network {
     /// As [`Endpoint::detach`].
     pub fn detach(&self, name: &str) -> Result<(), ChangeError> {
         let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
-        self.go_on(attachments.detach(name)?, Change::Detach { name, why: "" })
+        self.go_on(
+            attachments.detach(name)?,
+            AttachmentChange::Detach { name, why: "" },
+        )
     }
 
-    fn go_on(&self, next: hawser_load::Next, change: Change<'_>) -> Result<(), ChangeError> {
+    fn go_on(
+        &self,
+        next: hawser_load::CheckedChange,
+        change: AttachmentChange<'_>,
+    ) -> Result<(), ChangeError> {
         self.shared
             .lock()
             .alive()
@@ -309,7 +319,7 @@ pub fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// The next action of the driving task.
-enum Next {
+enum DriveStep {
     Again,
     Sleep {
         limit: Option<Duration>,
@@ -330,14 +340,14 @@ impl Drop for LastWord {
 }
 
 /// Polls the endpoint until its last holder is gone.
-async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>, bell: Option<AsyncFd<OwnedFd>>) {
+async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>, wakeup: Option<AsyncFd<OwnedFd>>) {
     let _last_word = LastWord(shared.clone());
-    let mut changed = Changed::default();
+    let mut changed = ChangedObjects::default();
     loop {
         let Some(shared) = shared.upgrade() else { return };
         match turn(&shared, &mut changed) {
-            Ok(Next::Again) => tokio::task::yield_now().await,
-            Ok(Next::Sleep { limit, or_writable }) => {
+            Ok(DriveStep::Again) => tokio::task::yield_now().await,
+            Ok(DriveStep::Sleep { limit, or_writable }) => {
                 let sleep = async {
                     match limit {
                         Some(d) => tokio::time::sleep(d).await,
@@ -345,8 +355,8 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>, bell: Opti
                     }
                 };
                 let rung = async {
-                    match &bell {
-                        Some(bell) => bell.readable().await,
+                    match &wakeup {
+                        Some(wakeup) => wakeup.readable().await,
                         None => std::future::pending().await,
                     }
                 };
@@ -372,13 +382,13 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>, bell: Opti
 
 /// The objects that changed in a turn; empty between two turns.
 #[derive(Default)]
-struct Changed {
+struct ChangedObjects {
     handles: Vec<Handle>,
     messages: Vec<Key>,
 }
 
 /// Runs one turn of the driving task.
-fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
+fn turn(shared: &Shared, changed: &mut ChangedObjects) -> io::Result<DriveStep> {
     let mut inner = shared.inner.lock();
     inner.endpoint.take_back()?;
     let mut busy = true;
@@ -400,10 +410,10 @@ fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
     let Inner { endpoint, completion_wakers, .. } = &mut *inner;
     completion_wakers.wake(endpoint);
     if busy {
-        return Ok(Next::Again);
+        return Ok(DriveStep::Again);
     }
     let now = inner.endpoint.now();
-    let next = Next::Sleep {
+    let next = DriveStep::Sleep {
         limit: inner.endpoint.next_deadline().map(|at| at - now),
         or_writable: inner.endpoint.wants_device(),
     };
@@ -453,8 +463,8 @@ impl Stream {
 
     /// Returns a probe that reads the connection's state variables while the stream has another owner.
     #[must_use]
-    pub fn probe(&self) -> Probe {
-        Probe { shared: Arc::downgrade(&self.shared), handle: self.handle }
+    pub fn probe(&self) -> StateReader {
+        StateReader { shared: Arc::downgrade(&self.shared), handle: self.handle }
     }
 
     /// Sends small pieces at once (TCP: no Nagle).
@@ -682,12 +692,12 @@ impl Shared {
 
 /// Reads a connection's state variables without keeping the connection or the network alive.
 #[derive(Clone)]
-pub struct Probe {
+pub struct StateReader {
     shared: std::sync::Weak<Shared>,
     handle: Handle,
 }
 
-impl Probe {
+impl StateReader {
     /// Returns a state variable that the program declares `observable`; `None` once the connection or the
     /// network is gone.
     #[must_use]

@@ -8,11 +8,11 @@
 //!
 //! * Forwarded packets are copied, and wait in channels of a fixed size, without locks. Packets that find no
 //!   room are lost, as they may be in a network. So are events, as at a stack's limits.
-//! * A sleeping shard is woken by its bell, once for all items until it has checked.
+//! * A sleeping shard is woken once for all items until it has checked.
 //! * The queue of a shard that is gone is read by the first other shard that checks, until the last shard is
 //!   gone. Its packets may be for any of them.
 
-mod bell;
+mod wakeup;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,7 +30,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::device::Device;
-use bell::Bell;
+use wakeup::Wakeup;
 
 /// The maximum number of packets that wait for a shard, and of events.
 const MAX_WAITING: usize = 1024;
@@ -52,7 +52,7 @@ pub(crate) struct Exchange {
 struct Inbox {
     packets: SyncSender<Packet>,
     events: SyncSender<ForwardedEvent>,
-    bell: Bell<OwnedFd>,
+    wakeup: Wakeup<OwnedFd>,
 }
 
 /// The receiving ends of a shard's channels.
@@ -79,7 +79,7 @@ impl Exchange {
             let inbox = Inbox {
                 packets: to_packets,
                 events: to_events,
-                bell: Bell::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
+                wakeup: Wakeup::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
             };
             Ok((inbox, Arrived { packets, events }))
         });
@@ -104,7 +104,7 @@ impl Exchange {
         };
         let is_taken = inbox.packets.try_send(packet).is_ok();
         self.lost.fetch_add(u64::from(!is_taken), Ordering::Relaxed);
-        inbox.bell.ring();
+        inbox.wakeup.signal();
     }
 
     /// Forwards events that the chains of a shard's stack have raised for others, and passes it those that
@@ -118,7 +118,7 @@ impl Exchange {
             for inbox in &self.inboxes[others] {
                 let is_taken = inbox.events.try_send(event.clone()).is_ok();
                 self.lost.fetch_add(u64::from(!is_taken), Ordering::Relaxed);
-                inbox.bell.ring();
+                inbox.wakeup.signal();
             }
         }
         let mut any = false;
@@ -133,7 +133,7 @@ impl Exchange {
         let mut left = self.left.lock();
         left.extend(queues);
         self.left_count.store(left.len(), Ordering::Release);
-        self.inboxes.iter().for_each(|inbox| inbox.bell.ring());
+        self.inboxes.iter().for_each(|inbox| inbox.wakeup.signal());
     }
 
     /// Takes the queues that other shards have left.
@@ -159,9 +159,9 @@ pub(crate) struct ShardDevice {
     steering: Steering,
     exchange: Arc<Exchange>,
     arrived: Receiver<Packet>,
-    /// A descriptor that is readable when the inbox's bell rings, or when a queue other than the own is
-    /// readable.
-    bell: OwnedFd,
+    /// A descriptor that is readable when the inbox's wakeup is signalled, or when a queue other than the own
+    /// is readable.
+    wakeup: OwnedFd,
     /// The frames in the queues' batches that are for this shard: the queue and the index in its batch.
     own: Vec<(usize, usize)>,
     /// The packets that other shards forwarded.
@@ -178,15 +178,20 @@ impl ShardDevice {
         exchange: Arc<Exchange>,
         arrived: Receiver<Packet>,
     ) -> io::Result<ShardDevice> {
-        let bell = epoll::create(CreateFlags::CLOEXEC)?;
+        let wakeup = epoll::create(CreateFlags::CLOEXEC)?;
         let inbox = &exchange.inboxes[usize::from(steering.index)];
-        epoll::add(&bell, inbox.bell.counter(), EventData::new_u64(0), EventFlags::IN)?;
+        epoll::add(
+            &wakeup,
+            inbox.wakeup.counter(),
+            EventData::new_u64(0),
+            EventFlags::IN,
+        )?;
         Ok(ShardDevice {
             queues: vec![queue],
             steering,
             exchange,
             arrived,
-            bell,
+            wakeup,
             own: Vec::new(),
             handed: Vec::new(),
             is_full: false,
@@ -201,7 +206,7 @@ impl ShardDevice {
     fn take_left(&mut self) -> io::Result<()> {
         for queue in self.exchange.take_left() {
             epoll::add(
-                &self.bell,
+                &self.wakeup,
                 queue.readiness(),
                 EventData::new_u64(0),
                 EventFlags::IN,
@@ -236,13 +241,13 @@ impl Wire for ShardDevice {
 
     fn receive(&mut self, max: usize) -> io::Result<usize> {
         self.is_full = false;
-        self.inbox().bell.quiet();
+        self.inbox().wakeup.clear();
         self.take_left()?;
         while let Ok(packet) = self.arrived.try_recv() {
             self.handed.push(packet);
             if self.handed.len() >= max / 2 {
                 // More packets may wait, whose ring has already been consumed.
-                self.inbox().bell.ring();
+                self.inbox().wakeup.signal();
                 break;
             }
         }
@@ -260,7 +265,7 @@ impl Wire for ShardDevice {
             }
             self.queues.iter_mut().for_each(|queue| queue.release());
         }
-        self.inbox().bell.ring();
+        self.inbox().wakeup.signal();
         Ok(0)
     }
 
@@ -312,12 +317,17 @@ impl Device for ShardDevice {
         self.queues[0].readiness()
     }
 
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.bell.as_fd())
+    fn wakeup(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wakeup.as_fd())
     }
 
     fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
-        hawser_host::wait_for_either(self.queues[0].readiness(), self.is_full, self.bell.as_fd(), limit)
+        hawser_host::wait_for_either(
+            self.queues[0].readiness(),
+            self.is_full,
+            self.wakeup.as_fd(),
+            limit,
+        )
     }
 }
 

@@ -84,7 +84,7 @@ impl Connection {
         self.open(Direction::One).await.map(SendStream)
     }
 
-    async fn open(&self, direction: Direction) -> io::Result<Arc<Stream>> {
+    async fn open(&self, direction: Direction) -> io::Result<Arc<SplitStream>> {
         let open = |cx: &mut Context<'_>| {
             attempt(&self.shared, self.handle, cx, Side::Write, |endpoint, handle| {
                 endpoint.open_stream(handle, direction)
@@ -141,8 +141,8 @@ impl Connection {
         std::future::poll_fn(receive).await
     }
 
-    fn stream(&self, handle: Handle) -> Arc<Stream> {
-        Arc::new(Stream { shared: Arc::clone(&self.shared), handle })
+    fn stream(&self, handle: Handle) -> Arc<SplitStream> {
+        Arc::new(SplitStream { shared: Arc::clone(&self.shared), handle })
     }
 
     /// Returns the remote end.
@@ -176,12 +176,12 @@ impl Drop for Connection {
 }
 
 /// The part of a stream that both halves share. The last half to be dropped releases the handle.
-struct Stream {
+struct SplitStream {
     shared: Arc<Shared>,
     handle: Handle,
 }
 
-impl Stream {
+impl SplitStream {
     fn act<T>(&self, act: impl FnOnce(&mut Endpoint, Handle) -> T) -> T {
         let result = act(&mut self.shared.lock().endpoint, self.handle);
         self.shared.kick();
@@ -189,14 +189,14 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for SplitStream {
     fn drop(&mut self) {
         self.shared.give_back(self.handle);
     }
 }
 
 /// The sending half of a stream. Dropping it finishes the stream: bytes already written still arrive.
-pub struct SendStream(Arc<Stream>);
+pub struct SendStream(Arc<SplitStream>);
 
 impl SendStream {
     /// Sends all of `bytes` without copying them ([`Endpoint::write_shared`]), and waits while there is no
@@ -238,7 +238,7 @@ impl SendStream {
     /// # Errors
     /// Returns the reason for which the connection failed.
     pub async fn stopped(&self) -> io::Result<Option<u64>> {
-        let Stream { shared, handle } = &*self.0;
+        let SplitStream { shared, handle } = &*self.0;
         let stopped = |cx: &mut Context<'_>| attempt(shared, *handle, cx, Side::Write, Endpoint::stopped);
         std::future::poll_fn(stopped).await
     }
@@ -246,7 +246,7 @@ impl SendStream {
 
 impl AsyncWrite for SendStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let Stream { shared, handle } = &*self.0;
+        let SplitStream { shared, handle } = &*self.0;
         attempt(shared, *handle, cx, Side::Write, |endpoint, handle| {
             endpoint.write(handle, bytes)
         })
@@ -271,7 +271,7 @@ impl Drop for SendStream {
 
 /// The receiving half of a stream. Dropping it stops the stream with the reason 0, unless its end has been
 /// received.
-pub struct RecvStream(Arc<Stream>);
+pub struct RecvStream(Arc<SplitStream>);
 
 impl RecvStream {
     /// Stops reading, and asks the peer not to send more; the peer's application receives the reason.

@@ -11,9 +11,9 @@ use std::net::IpAddr;
 
 use hawser_engine::verbs::Device;
 pub use hawser_engine::verbs::{
-    Access, CompletionQueue, Connection, Datagrams, Destination, MAX_INLINE, MAX_PIECES, MemoryRegion,
-    Opcode, Operation, ProtectionDomain, QueuePair, QueuePairConfig, QueuePairState, Region, Remote,
-    SendRequest, Slice, Slices, Status, VerbsError, WorkCompletion,
+    Access, CompletionQueue, ConnectionAttributes, Datagrams, Destination, MAX_INLINE, MAX_PIECES,
+    MemoryRegion, Opcode, ProtectionDomain, QueuePair, QueuePairConfig, QueuePairState, Region, Remote,
+    SendRequest, Slice, Slices, Status, VerbsError, WorkCompletion, WorkOperation,
 };
 use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
@@ -149,7 +149,7 @@ impl Verbs<'_> {
     ///
     /// # Errors
     /// Returns [`VerbsError::State`], [`VerbsError::Gone`] or [`VerbsError::Stack`].
-    pub fn connect(&mut self, pair: QueuePair, connection: &Connection) -> Result<(), VerbsError> {
+    pub fn connect(&mut self, pair: QueuePair, connection: &ConnectionAttributes) -> Result<(), VerbsError> {
         let now = self.now();
         self.device.connect(self.stack, now, pair, connection)
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
-use hawser_load::Loaded;
+use hawser_load::LoadedProgram;
 use hawser_sockets::{Endpoint, Handle, Keepalive, Network, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -44,7 +44,7 @@ impl Pair {
             let device = devices[usize::from(end)].take().expect("one for each");
             let addresses = vec![(address(end).ip(), 24)];
             let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
-            let program = Loaded::open("tcp", None)
+            let program = LoadedProgram::open("tcp", None)
                 .expect("it comes with Hawser")
                 .with(&[])
                 .expect("a program");

@@ -48,7 +48,7 @@ impl Pair {
         Pair { clock, ends, sockets }
     }
 
-    fn of(program: &str) -> Pair {
+    fn with_defaults(program: &str) -> Pair {
         Pair::new(program, &[MessageOptions::default(), MessageOptions::default()])
     }
 
@@ -157,7 +157,7 @@ const SIZES: [usize; 9] = [1, 2, 100, 1_400, 5_000, 60_000, 60_001, 300_000, 1_0
 #[test]
 fn calls_of_all_sizes_are_answered_over_every_program() {
     for program in PROGRAMS {
-        let mut pair = Pair::of(program);
+        let mut pair = Pair::with_defaults(program);
         let calls: Vec<Call> = SIZES
             .iter()
             .enumerate()
@@ -199,7 +199,7 @@ fn calls_of_all_sizes_are_answered_over_every_program() {
 #[test]
 fn one_way_messages_arrive_once_and_need_a_stream_program() {
     for program in OF_STREAMS {
-        let mut pair = Pair::of(program);
+        let mut pair = Pair::with_defaults(program);
         let send = pair.ends[0].send(pair.sockets[0], address(1, 7000), b"news");
         let send = send.expect("no error").expect("there is room");
         let requests = pair.requests(1);
@@ -210,7 +210,7 @@ fn one_way_messages_arrive_once_and_need_a_stream_program() {
         assert_eq!(pair.wait(send).expect("the peer has it"), b"");
         assert!(pair.request().is_none());
     }
-    let mut pair = Pair::of("homa");
+    let mut pair = Pair::with_defaults("homa");
     let send = pair.ends[0].send(pair.sockets[0], address(1, 7000), b"news");
     let expected = "the program does not offer the request `message`";
     assert_eq!(errno(send), (95, expected.to_owned()));
@@ -235,7 +235,7 @@ fn a_program_without_messages_and_streams_cannot_be_bound_to() {
 #[test]
 fn messages_of_invalid_size_are_refused_locally() {
     for program in PROGRAMS {
-        let mut pair = Pair::of(program);
+        let mut pair = Pair::with_defaults(program);
         let expected = "the message has 1000001 bytes; the limit is 1000000";
         let refused = pair.try_call(&vec![0; 1_000_001]);
         assert_eq!(errno(refused), (90, expected.to_owned()), "{program}");
@@ -299,7 +299,7 @@ fn a_refused_large_call_is_followed_by_a_new_connection() {
 #[test]
 fn a_deadline_ends_a_call_and_drops_its_late_reply() {
     for program in PROGRAMS {
-        let mut pair = Pair::of(program);
+        let mut pair = Pair::with_defaults(program);
         // Stop-and-wait accepts its first packet only the second time that it comes, after 100 ms.
         let deadline = Some(Duration::from_millis(300));
         let peer = address(1, 7000);
@@ -325,7 +325,7 @@ fn a_deadline_ends_a_call_and_drops_its_late_reply() {
 #[test]
 fn a_canceled_call_ends_and_is_withdrawn_if_unserved() {
     for program in PROGRAMS {
-        let mut pair = Pair::of(program);
+        let mut pair = Pair::with_defaults(program);
         let (first, second) = (pair.call(b"first"), pair.call(b"second"));
         pair.ends[0].cancel(first);
         let expected = (125, "the call was canceled".to_owned());
@@ -406,7 +406,7 @@ fn requests_beyond_the_limit_of_a_program_of_calls_come_again() {
 #[test]
 fn a_broken_connection_fails_its_calls_and_is_replaced() {
     for program in ["tcp", "selective-repeat"] {
-        let mut pair = Pair::of(program);
+        let mut pair = Pair::with_defaults(program);
         let calls = [pair.call(b"one"), pair.call(b"two")];
         pair.requests(2);
         let server = pair.sockets[1];
@@ -470,7 +470,7 @@ fn frame(kind: u8, number: u8, body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn frames_on_the_wire_match_the_documentation() {
-    let mut pair = Pair::of("tcp");
+    let mut pair = Pair::with_defaults("tcp");
     let raw = stream(&mut pair);
     let both = [frame(1, 7, b"hello"), frame(3, 9, b"news")].concat();
     // The frames are sent in two pieces, cut within the second header.
@@ -496,7 +496,7 @@ fn a_malformed_frame_ends_only_its_connection() {
         [frame(1, 7, b"one"), frame(1, 7, b"the same number")].concat(),
     ];
     for bytes in wrong {
-        let mut pair = Pair::of("tcp");
+        let mut pair = Pair::with_defaults("tcp");
         let raw = stream(&mut pair);
         let call = pair.call(b"well");
         write(&mut pair, raw, &bytes);
@@ -513,7 +513,7 @@ fn a_malformed_frame_ends_only_its_connection() {
 
 #[test]
 fn a_length_beyond_the_limit_allocates_no_memory() {
-    let mut pair = Pair::of("tcp");
+    let mut pair = Pair::with_defaults("tcp");
     let raw = stream(&mut pair);
     write(
         &mut pair,
@@ -547,7 +547,7 @@ fn a_peer_stalled_within_a_message_is_reset() {
 
 #[test]
 fn a_peer_that_does_not_read_its_replies_is_not_read_from() {
-    let mut pair = Pair::of("tcp");
+    let mut pair = Pair::with_defaults("tcp");
     let raw = stream(&mut pair);
     let (mut sent, mut served) = (0u32, 0);
     // Each call asks for 100 kB.
@@ -604,13 +604,13 @@ fn connections_are_bounded_and_an_idle_one_makes_room() {
 
 #[test]
 fn a_dropped_request_is_answered_by_an_error_or_silence() {
-    let mut pair = Pair::of("tcp");
+    let mut pair = Pair::with_defaults("tcp");
     let call = pair.call(b"please");
     let request = pair.requests(1).remove(0);
     pair.ends[1].drop_request(request.id);
     let (number, text) = errno(pair.wait(call));
     assert_eq!(number, 125, "{text}");
-    let mut pair = Pair::of("homa");
+    let mut pair = Pair::with_defaults("homa");
     let deadline = Some(Duration::from_millis(200));
     let call = pair.ends[0].call_with(pair.sockets[0], address(1, 7000), b"please", deadline);
     let call = call.expect("no error").expect("there is room");
@@ -624,7 +624,7 @@ fn a_dropped_request_is_answered_by_an_error_or_silence() {
 
 #[test]
 fn a_served_socket_answers_all_that_came() {
-    let mut pair = Pair::of("homa");
+    let mut pair = Pair::with_defaults("homa");
     let calls: Vec<Call> = (0..3u8).map(|n| pair.call(&[n])).collect();
     pair.settle();
     let served = pair.ends[1].serve(pair.sockets[1], |request| vec![request.message[0] + 10]);

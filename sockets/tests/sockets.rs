@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hawser_sockets::host::{self, Setup};
+use hawser_sockets::host::{self, StackSetup};
 use hawser_sockets::{Endpoint, Handle};
 use hawser_testing::TestResult;
 use socket2::SockRef;
@@ -37,7 +37,7 @@ fn open(program: &str, at: &str) -> TestResult<(Endpoint, u16)> {
         port => port,
     };
     let at = SocketAddr::new(at.ip(), port);
-    Ok((host::open(program, &Setup::at_socket(at))?, port))
+    Ok((host::open(program, &StackSetup::at_socket(at))?, port))
 }
 
 fn poll_until<T>(
@@ -355,7 +355,7 @@ fn foreign_datagrams_are_dropped() -> TestResult {
 #[test]
 fn a_program_that_is_not_in_udp_is_refused() -> TestResult {
     let program = hawser_load::programs::resolve("tcp", &[])?;
-    let at = Setup::at_socket("127.0.0.1:0".parse()?);
+    let at = StackSetup::at_socket("127.0.0.1:0".parse()?);
     let refused = host::open(program, &at).err().ok_or("it must not open")?;
     assert!(
         matches!(refused, hawser_sockets::OpenError::NotInUdp),

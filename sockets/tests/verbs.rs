@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
-use hawser_load::Loaded;
+use hawser_load::LoadedProgram;
 use hawser_sockets::verbs::{
-    Access, CompletionQueue, Connection, MemoryRegion, Operation, QueuePair, QueuePairConfig, SendRequest,
-    Status, VerbsError, WorkCompletion,
+    Access, CompletionQueue, ConnectionAttributes, MemoryRegion, QueuePair, QueuePairConfig, SendRequest,
+    Status, VerbsError, WorkCompletion, WorkOperation,
 };
 use hawser_sockets::{Endpoint, Network};
 
@@ -43,7 +43,7 @@ async fn hosts(program: &str) -> ([Host; 2], Arc<AtomicBool>) {
     let networks = [0u8, 1].map(|host| {
         let device = devices[usize::from(host)].take().expect("one for each");
         let interface = InterfaceConfig { addresses: vec![(address(host), 24)], gateways: vec![], mtu: 1500 };
-        let program = Loaded::open(program, None).unwrap_or_else(|error| panic!("{error}"));
+        let program = LoadedProgram::open(program, None).unwrap_or_else(|error| panic!("{error}"));
         let program = program.with(&[]).expect("a program");
         let config = StackConfig::new(interface, u64::from(host));
         let endpoint = Endpoint::new(program, config, Box::new(device)).expect("an endpoint");
@@ -66,9 +66,9 @@ async fn hosts(program: &str) -> ([Host; 2], Arc<AtomicBool>) {
         Host { network, queue, pair, memory }
     });
     for (host, peer) in [(0, 1), (1, 0)] {
-        let connection = Connection {
+        let connection = ConnectionAttributes {
             access: Access::ALL,
-            ..Connection::new(address(peer as u8), hosts[peer].pair.number())
+            ..ConnectionAttributes::new(address(peer as u8), hosts[peer].pair.number())
         };
         let pair = hosts[host].pair;
         let connected = hosts[host]
@@ -82,7 +82,7 @@ async fn hosts(program: &str) -> ([Host; 2], Arc<AtomicBool>) {
 
 impl Host {
     fn write(&self, id: u64, peer: &Host) -> Result<(), VerbsError> {
-        let operation = Operation::Write(peer.memory.remote(0));
+        let operation = WorkOperation::Write(peer.memory.remote(0));
         let request = SendRequest::new(id, operation, self.memory.slice(0, 10_000));
         self.network.verbs(|verbs| verbs.post_send(self.pair, &request))
     }
@@ -137,7 +137,7 @@ async fn works_have_several_pieces_of_memory() {
             .network
             .verbs(|verbs| verbs.post_receive(there.pair, 1, receive));
         posted.expect("there is room");
-        let request = SendRequest::new(2, Operation::Send, local);
+        let request = SendRequest::new(2, WorkOperation::Send, local);
         let posted = here.network.verbs(|verbs| verbs.post_send(here.pair, &request));
         posted.expect("there is room");
         let received = there.next().await.expect("done");

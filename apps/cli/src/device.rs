@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
-use hawser::host::{self, DeviceSpec, Faults, Setup};
-use hawser::lab::units::Bytes;
+use hawser::host::{self, DeviceSpec, Faults, StackSetup};
+use hawser::lab::units::DataSize;
 use hawser::programs::Engine;
 use hawser::session::OpenError;
 use hawser::session::document::{Stack, StackError, StartError};
@@ -74,7 +74,7 @@ pub(crate) struct StackArgs {
     fault_seed: u64,
     /// The buffer size of a connection, for sending and for receiving, at least 128KiB: 64MiB (default: 4 MiB and 8 MiB)
     #[arg(long, value_name = "BYTES", requires = "dev", value_parser = parse_buffer)]
-    buffer: Option<Bytes>,
+    buffer: Option<DataSize>,
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -83,8 +83,8 @@ pub(crate) struct StackArgs {
 /// size.
 const BUFFER_MIN: u64 = 128 * 1024;
 
-fn parse_buffer(text: &str) -> Result<Bytes, String> {
-    let buffer: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+fn parse_buffer(text: &str) -> Result<DataSize, String> {
+    let buffer: DataSize = text.parse().map_err(|error| format!("{error}"))?;
     match buffer.0 < BUFFER_MIN {
         true => Err(format!("a connection needs at least {} KiB", BUFFER_MIN / 1024)),
         false => Ok(buffer),
@@ -126,7 +126,7 @@ impl DeviceArgs {
 
     /// Returns the engine that runs the program.
     pub(crate) fn engine(&self) -> Engine {
-        self.stack.engine.of(&self.stack.program)
+        self.stack.engine.for_program(&self.stack.program)
     }
 
     /// Returns all addresses of the stack. A stack on a UDP socket has the address to which the socket is
@@ -260,7 +260,7 @@ impl StackArgs {
             return Ok(None);
         };
         self.consistent(&device, routers)?;
-        let setup = Setup {
+        let setup = StackSetup {
             device,
             addresses: self.addresses.clone(),
             gateways: routers.to_vec(),

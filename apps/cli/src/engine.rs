@@ -17,8 +17,8 @@ pub(crate) struct EngineArgs {
 
 impl EngineArgs {
     /// Returns the engine for the program with this name.
-    pub(crate) fn of(self, program: &str) -> Engine {
-        self.engine.unwrap_or(Engine::of(program))
+    pub(crate) fn for_program(self, program: &str) -> Engine {
+        self.engine.unwrap_or(Engine::default_for(program))
     }
 }
 

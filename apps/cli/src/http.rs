@@ -30,8 +30,8 @@ use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::JoinSet;
 
-pub(crate) use files::{Exposure, Root, Sent};
-use files::{FileReader, Found};
+pub(crate) use files::{Exposure, Root, SentBytes};
+use files::{FileReader, ResolvedPath};
 pub(crate) use hosts::Hosts;
 use hosts::Judged;
 use listing::Listing;
@@ -62,11 +62,11 @@ type FileBody = BoxBody<Bytes, io::Error>;
 
 /// One answered request.
 #[derive(Debug, Clone)]
-pub(crate) struct Served {
+pub(crate) struct AnsweredRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) status: u16,
-    pub(crate) sent: Sent,
+    pub(crate) sent: SentBytes,
 }
 
 /// Serves the files below `root`, as one of `hosts`, on one connection until the client closes it. `log`
@@ -76,7 +76,7 @@ pub(crate) async fn serve_connection<S>(
     stream: S,
     root: Arc<Root>,
     hosts: Arc<Hosts>,
-    log: impl Fn(Served) + Clone,
+    log: impl Fn(AnsweredRequest) + Clone,
 ) -> Result<(), hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -91,7 +91,7 @@ where
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, close);
             }
-            log(Served {
+            log(AnsweredRequest {
                 method: request.method().to_string(),
                 path: request.uri().path().chars().take(MAX_PATH).collect(),
                 status: response.status().as_u16(),
@@ -116,7 +116,11 @@ pub(crate) fn is_of_request(error: &hyper::Error) -> bool {
 }
 
 /// Returns the response to one request, and the counter of body bytes sent.
-async fn answer(root: &Arc<Root>, hosts: &Hosts, request: &Request<Incoming>) -> (Response<FileBody>, Sent) {
+async fn answer(
+    root: &Arc<Root>,
+    hosts: &Hosts,
+    request: &Request<Incoming>,
+) -> (Response<FileBody>, SentBytes) {
     match hosts.judge(request) {
         Judged::Ours => {}
         Judged::Another => {
@@ -137,11 +141,11 @@ async fn answer(root: &Arc<Root>, hosts: &Hosts, request: &Request<Incoming>) ->
         return text(StatusCode::FORBIDDEN, "the file does not exist\n");
     };
     match root.find(&path).await {
-        Ok(Found::File(opened, size)) => file(request, opened, size)
+        Ok(ResolvedPath::File(opened, size)) => file(request, opened, size)
             .unwrap_or_else(|_| text(StatusCode::FORBIDDEN, "the server cannot read the file\n")),
-        Ok(Found::Folder(folder)) => list(folder, root, &path)
+        Ok(ResolvedPath::Folder(folder)) => list(folder, root, &path)
             .unwrap_or_else(|_| text(StatusCode::FORBIDDEN, "the server cannot read the file\n")),
-        Ok(Found::Other) => text(StatusCode::FORBIDDEN, "the path is not a readable file\n"),
+        Ok(ResolvedPath::Other) => text(StatusCode::FORBIDDEN, "the path is not a readable file\n"),
         Err(error) if is_passing(&error) => text(StatusCode::SERVICE_UNAVAILABLE, "try again later\n"),
         Err(_) => text(StatusCode::NOT_FOUND, "not found\n"),
     }
@@ -165,8 +169,8 @@ fn resolve(path: &str) -> Option<PathBuf> {
         .then(|| relative.components().collect())
 }
 
-fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Response<FileBody>, Sent)> {
-    let version = Version::of(&file.metadata()?);
+fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Response<FileBody>, SentBytes)> {
+    let version = Version::from_metadata(&file.metadata()?);
     let tag = HeaderValue::from_str(&version.0).map_err(io::Error::other)?;
     if let Some(status) = version.precondition(request.headers()) {
         let (mut response, sent) = text(status, "");
@@ -178,10 +182,10 @@ fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Respo
         .get(RANGE)
         .filter(|_| request.method() == Method::GET && version.has_range(request.headers()));
     let asked = asked.and_then(|v| v.to_str().ok());
-    let range = match asked.map_or(Asked::Everything, |v| byte_range(v, size)) {
-        Asked::Everything => None,
-        Asked::Part(first, len) => Some((first, len)),
-        Asked::Nothing => {
+    let range = match asked.map_or(RequestedRange::Everything, |v| byte_range(v, size)) {
+        RequestedRange::Everything => None,
+        RequestedRange::Part(first, len) => Some((first, len)),
+        RequestedRange::Nothing => {
             let (mut response, sent) = text(
                 StatusCode::RANGE_NOT_SATISFIABLE,
                 "the file does not contain this range\n",
@@ -203,7 +207,7 @@ fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Respo
             .status(StatusCode::PARTIAL_CONTENT)
             .header(CONTENT_RANGE, format!("bytes {first}-{last}/{size}"));
     }
-    let sent = Sent::default();
+    let sent = SentBytes::default();
     let body = if request.method() == Method::HEAD {
         Empty::new().map_err(|never| match never {}).boxed()
     } else {
@@ -214,7 +218,7 @@ fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Respo
 
 /// The part of a file that a `Range` header requests.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestedRange {
     /// The whole file: the request has no range, or the range is ignored.
     Everything,
     /// The offset of the first byte, and the number of bytes.
@@ -225,28 +229,28 @@ enum Asked {
 
 /// Parses `bytes=a-b`, `bytes=a-` or `bytes=-n` (RFC 9110, section 14.1.2). Multiple ranges and malformed
 /// ranges are ignored.
-fn byte_range(value: &str, size: u64) -> Asked {
+fn byte_range(value: &str, size: u64) -> RequestedRange {
     let Some((from, to)) = value.strip_prefix("bytes=").and_then(|v| v.split_once('-')) else {
-        return Asked::Everything;
+        return RequestedRange::Everything;
     };
     let (first, end) = match (from.parse::<u64>(), to.parse::<u64>()) {
         (Ok(a), Ok(b)) if a <= b => (a, b.saturating_add(1).min(size)),
         (Ok(a), Err(_)) if to.is_empty() => (a, size),
         (Err(_), Ok(n)) if from.is_empty() => (size.saturating_sub(n), size),
-        _ => return Asked::Everything,
+        _ => return RequestedRange::Everything,
     };
     if first < end {
-        Asked::Part(first, end - first)
+        RequestedRange::Part(first, end - first)
     } else {
-        Asked::Nothing
+        RequestedRange::Nothing
     }
 }
 
 /// Lists the folder at `path`.
-fn list(folder: OwnedFd, root: &Arc<Root>, path: &Path) -> io::Result<(Response<FileBody>, Sent)> {
+fn list(folder: OwnedFd, root: &Arc<Root>, path: &Path) -> io::Result<(Response<FileBody>, SentBytes)> {
     let parts = path.components().map(|part| part.as_os_str().as_bytes());
     let base: String = parts.map(|part| format!("/{}", listing::encoded(part))).collect();
-    let sent = Sent::default();
+    let sent = SentBytes::default();
     let names = Listing::new(folder, root.clone(), base, sent.clone())?;
     let mut response = Response::new(names.boxed());
     let kind = HeaderValue::from_static("text/plain");
@@ -254,7 +258,7 @@ fn list(folder: OwnedFd, root: &Arc<Root>, path: &Path) -> io::Result<(Response<
     Ok((response, sent))
 }
 
-fn text(status: StatusCode, body: &str) -> (Response<FileBody>, Sent) {
+fn text(status: StatusCode, body: &str) -> (Response<FileBody>, SentBytes) {
     let bytes = Bytes::from(body.to_owned());
     let len = bytes.len() as u64;
     let mut response = Response::new(Full::new(bytes).map_err(|never| match never {}).boxed());
@@ -263,7 +267,7 @@ fn text(status: StatusCode, body: &str) -> (Response<FileBody>, Sent) {
         CONTENT_TYPE,
         hyper::header::HeaderValue::from_static("text/plain"),
     );
-    (response, Sent::of(len))
+    (response, SentBytes::new(len))
 }
 
 /// Formats an error with its chain of causes.
@@ -371,19 +375,35 @@ mod tests {
     #[test]
     fn byte_ranges_match_the_examples_of_rfc_9110() {
         // The examples of section 14.1.2 for a representation of 10,000 bytes.
-        assert_eq!(byte_range("bytes=0-499", 10_000), Asked::Part(0, 500));
-        assert_eq!(byte_range("bytes=500-999", 10_000), Asked::Part(500, 500));
-        assert_eq!(byte_range("bytes=-500", 10_000), Asked::Part(9_500, 500));
-        assert_eq!(byte_range("bytes=9500-", 10_000), Asked::Part(9_500, 500));
-        assert_eq!(byte_range("bytes=9500-20000", 10_000), Asked::Part(9_500, 500));
-        assert_eq!(byte_range("bytes=-20000", 10_000), Asked::Part(0, 10_000));
+        assert_eq!(byte_range("bytes=0-499", 10_000), RequestedRange::Part(0, 500));
+        assert_eq!(
+            byte_range("bytes=500-999", 10_000),
+            RequestedRange::Part(500, 500)
+        );
+        assert_eq!(byte_range("bytes=-500", 10_000), RequestedRange::Part(9_500, 500));
+        assert_eq!(
+            byte_range("bytes=9500-", 10_000),
+            RequestedRange::Part(9_500, 500)
+        );
+        assert_eq!(
+            byte_range("bytes=9500-20000", 10_000),
+            RequestedRange::Part(9_500, 500)
+        );
+        assert_eq!(
+            byte_range("bytes=-20000", 10_000),
+            RequestedRange::Part(0, 10_000)
+        );
         // Section 14.1.1: an unsatisfiable range, or an invalid one.
         for none in ["bytes=10000-", "bytes=10000-10001", "bytes=-0"] {
-            assert_eq!(byte_range(none, 10_000), Asked::Nothing, "{none}");
+            assert_eq!(byte_range(none, 10_000), RequestedRange::Nothing, "{none}");
         }
-        assert_eq!(byte_range("bytes=5-", 0), Asked::Nothing);
+        assert_eq!(byte_range("bytes=5-", 0), RequestedRange::Nothing);
         for ignored in ["bytes=0-0,-1", "bytes=7-3", "bytes=x-", "bytes=", "lines=1-2"] {
-            assert_eq!(byte_range(ignored, 10_000), Asked::Everything, "{ignored}");
+            assert_eq!(
+                byte_range(ignored, 10_000),
+                RequestedRange::Everything,
+                "{ignored}"
+            );
         }
     }
 
@@ -440,7 +460,7 @@ mod tests {
     async fn a_connection_ends_after_so_many_requests() {
         let (mut client, theirs) = tokio::io::duplex(1 << 16);
         let served = Rc::new(RefCell::new(Vec::new()));
-        let log = |one: Served| served.borrow_mut().push(one);
+        let log = |one: AnsweredRequest| served.borrow_mut().push(one);
         let root = root(env!("CARGO_MANIFEST_DIR"));
         let path = "x".repeat(3000);
         let request = format!("GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -519,7 +539,7 @@ mod tests {
             .expect("a file");
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let served = Rc::new(RefCell::new(Vec::new()));
-        let log = |one: Served| served.borrow_mut().push(one);
+        let log = |one: AnsweredRequest| served.borrow_mut().push(one);
         let serving = serve_connection(theirs, root(&*folder), localhost(), log);
         let mut left = TAKEN;
         let sink = |data: &[u8]| {
@@ -615,11 +635,11 @@ mod tests {
         let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
         client.write_all(request).await.expect("room");
         let sent = RefCell::new(None);
-        let log = |one: Served| *sent.borrow_mut() = Some(one.sent);
+        let log = |one: AnsweredRequest| *sent.borrow_mut() = Some(one.sent);
         let serving = serve_connection(theirs, root(&*folder), localhost(), log);
         let early = tokio::time::timeout(Duration::from_millis(300), serving).await;
         assert!(early.is_err(), "the client has not read");
-        let bytes = sent.borrow().as_ref().map(Sent::bytes);
+        let bytes = sent.borrow().as_ref().map(SentBytes::bytes);
         assert!(bytes.is_some_and(|bytes| bytes < 300_000), "{bytes:?}");
     }
 

@@ -8,11 +8,12 @@
 mod terminal;
 mod trace_file;
 
-mod beside;
 mod commands;
+mod companions;
 mod device;
 mod engine;
 mod exit;
+mod former_names;
 mod groups;
 mod http;
 mod interact;
@@ -20,7 +21,6 @@ mod interrupt;
 mod log;
 mod output;
 mod progress;
-mod renamed;
 mod screen;
 mod session;
 mod signals;
@@ -103,7 +103,7 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     exit::set_panic_hook();
-    let arguments = renamed::arguments(std::env::args_os().collect());
+    let arguments = former_names::arguments(std::env::args_os().collect());
     let matches = groups::grouped(Cli::command()).get_matches_from(arguments);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     log::start(cli.log);

@@ -7,8 +7,8 @@
 //! `eprint!`.
 //!
 //! Printed JSON stays JSON with the same meaning. Intentionally coloured text is printed with `std`'s macros.
-//! [`Text`] escapes output that is written as bytes, and [`write_text`] escapes files for people: a table
-//! shown by `cat` reaches the terminal as well.
+//! [`EscapedWriter`] escapes output that is written as bytes, and [`write_text`] escapes files for people: a
+//! table shown by `cat` reaches the terminal as well.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
@@ -20,9 +20,9 @@ use crate::exit::{Exit, Outcome};
 use crate::output::{self, Stream};
 
 /// A writer that shows control sequences as escapes. Each write must consist of whole characters.
-pub(crate) struct Text<W>(pub(crate) W);
+pub(crate) struct EscapedWriter<W>(pub(crate) W);
 
-impl<W: Write> Write for Text<W> {
+impl<W: Write> Write for EscapedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let is_plain = |byte: &u8| (b' '..=b'~').contains(byte) || matches!(byte, b'\n' | b'\t');
         if bytes.iter().all(is_plain) {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use hawser::trace::{Event, Show};
+use hawser::trace::{EventCallback, TracedEvent};
 
 use crate::exit::Exit;
 
@@ -24,14 +24,14 @@ impl TraceArgs {
 
     /// Opens the trace file, if one was requested, and returns its writer. Each event is written immediately,
     /// so that the trace is complete even if the process is killed.
-    pub(crate) fn open(&self) -> Result<Option<Show>, Exit> {
+    pub(crate) fn open(&self) -> Result<Option<EventCallback>, Exit> {
         let Some(path) = self.trace.clone() else {
             return Ok(None);
         };
         let cannot = |error| format!("cannot write {}: {error}", path.display());
         let mut file = Some(File::create(&path).map_err(|error| Exit::environment(cannot(error)))?);
         let mut line = Vec::new();
-        Ok(Some(Box::new(move |event: &Event| {
+        Ok(Some(Box::new(move |event: &TracedEvent| {
             line.clear();
             event.json(&mut line);
             if let Some(error) = file.as_mut().and_then(|file| file.write_all(&line).err()) {

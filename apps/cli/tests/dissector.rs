@@ -171,7 +171,7 @@ struct Run {
 }
 
 impl Run {
-    fn of(program: &Program) -> Run {
+    fn new(program: &Program) -> Run {
         let folder = Folder::new().expect("a folder");
         let path = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
         let (scenario, capture, script) = (path("run.toml"), path("run.pcap"), path("own.lua"));
@@ -284,7 +284,7 @@ fn wireshark_shows_the_fields_the_program_built() {
         return;
     }
     for program in &PROGRAMS {
-        let run = Run::of(program);
+        let run = Run::new(program);
         let rows = hawser(&["sim", "trace", &run.scenario, "--packets", "--json"]);
         let rows = rows
             .lines()
@@ -371,7 +371,7 @@ fn sums_are_verified_and_numbers_are_relative() {
         return;
     }
     let program = &TCP;
-    let run = Run::of(program);
+    let run = Run::new(program);
     let args = [
         "-T",
         "fields",
@@ -410,7 +410,7 @@ fn sums_are_verified_and_numbers_are_relative() {
         assert_eq!((status, numbers), ("good", own));
     }
     let first = &STOP_AND_WAIT;
-    let run = Run::of(first);
+    let run = Run::new(first);
     let mut bytes = std::fs::read(&run.capture).expect("a capture");
     bytes[24 + 16 + 20 + 8] ^= 1; // A bit of the first packet's sequence number.
     let changed = run.folder.join("changed.pcap");
@@ -442,7 +442,7 @@ fn invariant_crcs_are_verified() {
     if !has("invariant_crcs_are_verified", &[Need::Tshark]) {
         return;
     }
-    let run = Run::of(&ROCE);
+    let run = Run::new(&ROCE);
     let status = ["-T", "fields", "-e", "mtp_roce.roce_packet.icrc.status"];
     let shown = tshark(&ROCE, &run, &run.capture, &status);
     assert!(shown.lines().count() > 100, "{shown:.500}");
@@ -469,7 +469,7 @@ fn headers_of_cut_packets_are_read() {
         return;
     }
     const CUT: usize = 60;
-    let run = Run::of(&NDP);
+    let run = Run::new(&NDP);
     let bytes = std::fs::read(&run.capture).expect("a capture");
     let (mut cut, mut at, mut lengths) = (bytes[..24].to_vec(), 24, Vec::new());
     while at < bytes.len() {
@@ -506,7 +506,7 @@ fn the_dissector_survives_mutated_packets() {
     }
     let mut rng = fastrand::Rng::with_seed(7);
     for program in &PROGRAMS {
-        let run = Run::of(program);
+        let run = Run::new(program);
         let bytes = std::fs::read(&run.capture).expect("a capture");
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes")) as usize;
         let (mut fuzzed, mut at) = (bytes[..24].to_vec(), 24);

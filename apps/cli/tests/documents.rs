@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use hawser::connect::policy::Names;
+use hawser::connect::policy::NameTable;
 use hawser::connect::policy::document::{self, Diagnostic, Format, Read};
 use hawser::host::Faults;
 use hawser::interact::{Rules, parse, record};
@@ -206,13 +206,20 @@ fn readers_of_others() -> Vec<Reader> {
         Reader(
             "request of a policy",
             example("examples/policy/video.request.toml"),
-            |text| read(document::request(text, Format::Toml, &mut Names::default())),
+            |text| read(document::request(text, Format::Toml, &mut NameTable::default())),
             Tells::Key,
         ),
         Reader(
             "node of a policy",
             example("examples/policy/cib/eth0_rtt.cib.toml"),
-            |text| read(document::nodes(text, Format::Toml, "x", &mut Names::default())),
+            |text| {
+                read(document::nodes(
+                    text,
+                    Format::Toml,
+                    "x",
+                    &mut NameTable::default(),
+                ))
+            },
             Tells::Key,
         ),
         Reader(
@@ -224,7 +231,7 @@ fn readers_of_others() -> Vec<Reader> {
                     Format::Toml,
                     "x",
                     None,
-                    &mut Names::default(),
+                    &mut NameTable::default(),
                 ))
             },
             Tells::Key,
@@ -342,7 +349,7 @@ fn json_readers() -> Vec<Reader> {
         Reader(
             "request of a policy",
             request.to_string(),
-            |text| read(document::request(text, Format::Json, &mut Names::default())),
+            |text| read(document::request(text, Format::Json, &mut NameTable::default())),
             Tells::Key,
         ),
         Reader("subscription", subscribe.to_string(), line, Tells::Words),

@@ -13,14 +13,14 @@ const EVIL: &str = "\u{1b}]0;own\u{7}\u{9b}31m\nPLANTED\u{202e}Y";
 /// The same suffix as a string of TOML.
 const EVIL_TOML: &str = "\\u001b]0;own\\u0007\\u009b31m\\nPLANTED\\u202eY";
 
-struct Place {
+struct TestFolder {
     folder: Folder,
     program: PathBuf,
     scenario: PathBuf,
     sweep: PathBuf,
 }
 
-fn place() -> Place {
+fn place() -> TestFolder {
     let folder = Folder::new().expect("a folder");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = fs::read_to_string(root.join("examples/stop-and-wait.mtp")).expect("it is there");
@@ -55,10 +55,10 @@ fn place() -> Place {
         ),
     )
     .expect("a file");
-    Place { folder, program, scenario, sweep }
+    TestFolder { folder, program, scenario, sweep }
 }
 
-impl Place {
+impl TestFolder {
     fn hawser(&self, arguments: &[&str], input: &str) -> Output {
         let argument = |word: &&str| match *word {
             "SCENARIO" => self.scenario.clone().into_os_string(),
@@ -103,7 +103,7 @@ fn harmless(what: &str, bytes: &[u8]) {
 }
 
 /// Checks the output of a command, and that it processes the names at all.
-fn check(place: &Place, arguments: &[&str], input: &str) {
+fn check(place: &TestFolder, arguments: &[&str], input: &str) {
     let what = arguments.join(" ");
     let output = place.hawser(arguments, input);
     let code = output.status.code();

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use hawser_testing::{Need, has};
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::lab_folder::LabFolder;
 
 /// Reads the lines that `hawser watch --json` has written.
-fn lines(place: &Place, name: &str) -> Vec<Value> {
+fn lines(place: &LabFolder, name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(place.file(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     text.lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
@@ -35,7 +35,7 @@ const PIN: &str = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
 /// Both processes end right after their sessions, and their last signals still arrive.
 #[test]
 fn both_ends_of_a_session_are_watched() {
-    let place = Place::new(
+    let place = LabFolder::new(
         "ends",
         "mkdir got && cd got && exec H recv --json --anyone --interact=../r.sock > ../printed",
     );
@@ -90,7 +90,7 @@ fn both_ends_of_a_session_are_watched() {
 
 #[test]
 fn a_proxy_reports_its_races() {
-    let place = Place::new("races", "exec python3 -m http.server 8000 2> log");
+    let place = LabFolder::new("races", "exec python3 -m http.server 8000 2> log");
     std::fs::write(place.file("file"), b"content").expect("a file");
     let script = "
         H proxy --listen 127.0.0.1:1080 --interact=p.sock > printed & P=$!
@@ -130,7 +130,7 @@ fn a_proxy_reports_its_races() {
 
 #[test]
 fn a_gateway_reports_its_sessions() {
-    let place = Place::new(
+    let place = LabFolder::new(
         "gate",
         "(python3 -m http.server 8000 2> log &) ; H gateway token alice --out alice.token > clients && \
          exec H gateway --clients clients --allow server:8000 --allow 10.77.0.2:8000 --json --interact=g.sock > printed",
@@ -185,7 +185,7 @@ fn links_of_a_lab_are_seen_and_steered() {
     if !has("links_of_a_lab_are_seen_and_steered", &[Need::Netns]) {
         return;
     }
-    let place = Place::new("links", "true");
+    let place = LabFolder::new("links", "true");
     std::fs::write(place.file("links.toml"), LAB).expect("a file");
     let script = r#"
         S="--socket l.sock"

@@ -3,7 +3,7 @@
 use hawser_testing::{Need, has};
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::lab_folder::LabFolder;
 
 /// The phone's stack, on the subnet of the lab's first link.
 const STACK: &str = "--dev packet:wlan0 --addr 10.77.0.9/24 --router 10.77.0.2";
@@ -40,7 +40,7 @@ fn paths(stdout: &[u8]) -> Vec<(String, String, u64)> {
 
 #[test]
 fn a_file_goes_up_and_down_over_tcp_written_in_mtp() {
-    let place = Place::new("mtp-down", "exec H send original --anyone --json > printed");
+    let place = LabFolder::new("mtp-down", "exec H send original --anyone --json > printed");
     let content = content(4_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
     let Some(down) = place.run(&format!("{PIN} H recv server --pin $PIN --json -o down {STACK}")) else {
@@ -48,7 +48,7 @@ fn a_file_goes_up_and_down_over_tcp_written_in_mtp() {
     };
     assert!(down.status.success(), "{down:?}");
     assert!(std::fs::read(place.file("down")).expect("a copy") == content);
-    let place_up = Place::new(
+    let place_up = LabFolder::new(
         "mtp-up",
         "mkdir got && cd got && exec H recv --anyone --json > ../printed",
     );
@@ -71,7 +71,7 @@ fn a_file_goes_up_and_down_over_tcp_written_in_mtp() {
 #[test]
 fn a_stack_is_called_and_a_document_names_another() {
     let serve = "exec H send original --anyone --json --dev packet:eth0 --addr 10.77.0.8/24 > printed";
-    let place = Place::new("mtp-called", serve);
+    let place = LabFolder::new("mtp-called", serve);
     let content = content(3_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
     let document = r#"
@@ -92,7 +92,7 @@ address = "10.77.0.9/24"
 
 #[test]
 fn a_session_survives_the_loss_of_one_of_three_carriers() {
-    let place = Place::new("mtp-mix", "exec H send original --anyone --json > printed");
+    let place = LabFolder::new("mtp-mix", "exec H send original --anyone --json > printed");
     let content = content(8_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
     // WiFi fails midway, and the stack with it. The stack first probes its address for 0.3 s.
@@ -122,7 +122,7 @@ fn a_gateway_is_called_at_its_stack() {
     let serve = "(python3 -m http.server 8080 > /dev/null 2>&1 &) && H gateway token phone --out token > clients && \
                  exec H gateway --clients clients --allow 10.77.0.2:8080 --json \
                  --dev packet:eth0 --addr 10.77.0.8/24 > printed";
-    let place = Place::new("mtp-gateway", serve);
+    let place = LabFolder::new("mtp-gateway", serve);
     let content = content(2_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
     // In HTTP/1.0, the end of the connection ends the content.
@@ -146,7 +146,7 @@ fn a_proxy_races_tcp_written_in_mtp() {
     if !has("a_proxy_races_tcp_written_in_mtp", &[Need::Curl]) {
         return;
     }
-    let place = Place::new("mtp-proxy", "exec python3 -m http.server 8080 > printed 2>&1");
+    let place = LabFolder::new("mtp-proxy", "exec python3 -m http.server 8080 > printed 2>&1");
     let content = content(2_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
     let script = "H proxy --over mtp-tcp --json --dev packet:wlan0 --addr 10.77.0.9/24 > proxied & \

@@ -4,14 +4,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
-use crate::place::Place;
+use crate::lab_folder::LabFolder;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 
 /// Creates a place whose server also runs a web server at port 80: `GET /N` returns N bytes.
-fn place(name: &'static str, serve: &str) -> Place {
+fn place(name: &'static str, serve: &str) -> LabFolder {
     let web = "python3 -u -m http.server 80 --bind 0.0.0.0 --directory web > served";
-    let place = Place::new(name, &format!("({web} 2>&1 &) && {serve}"));
+    let place = LabFolder::new(name, &format!("({web} 2>&1 &) && {serve}"));
     std::fs::create_dir(place.file("web")).expect("a directory");
     for length in [1, 5, 1_000, 8_000_000] {
         let path = place.file("web").join(length.to_string());
@@ -20,7 +20,7 @@ fn place(name: &'static str, serve: &str) -> Place {
     place
 }
 
-fn read(place: &Place, name: &str) -> String {
+fn read(place: &LabFolder, name: &str) -> String {
     std::fs::read_to_string(place.file(name)).unwrap_or_default()
 }
 

@@ -231,7 +231,7 @@ fn idle_clients_make_room() -> TestResult {
         let errors = String::from_utf8_lossy(&refused.stderr);
         assert!(errors.contains("LIMIT"), "{errors}");
         assert_eq!(refused.status.code(), Some(5));
-        // Longer than `hawser::session::places::IDLE_TIMEOUT`.
+        // Longer than `hawser::session::admission::IDLE_TIMEOUT`.
         std::thread::sleep(Duration::from_secs(6));
         let output = work("write", "--count 100")?;
         assert!(

@@ -9,7 +9,7 @@ use hawser_documents::temporary::Folder;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::lab_folder::LabFolder;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 
@@ -42,7 +42,7 @@ const PIN: &str = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
 
 #[test]
 fn a_file_goes_up_over_both_paths() {
-    let place = Place::new("up", "mkdir got && cd got && exec H recv --json > ../printed");
+    let place = LabFolder::new("up", "mkdir got && cd got && exec H recv --json > ../printed");
     let content: Vec<u8> = (0..6_000_000u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
@@ -67,7 +67,7 @@ fn a_file_goes_up_over_both_paths() {
 #[test]
 fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
     let content = vec![7; 1_000_000];
-    let place = Place::with_rules(
+    let place = LabFolder::with_rules(
         "no-udp",
         "block = [\"udp\"]",
         "exec H send original --anyone --json > printed",
@@ -75,7 +75,7 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
     std::fs::write(place.file("original"), &content).expect("a file");
     let script = format!("{PIN} date +%s%N; H recv server --pin $PIN --over quic,tcp -o down; date +%s%N");
     let Some(down) = place.run(&script) else { return };
-    let place_up = Place::with_rules(
+    let place_up = LabFolder::with_rules(
         "no-udp-up",
         "block = [\"udp\"]",
         "mkdir got && cd got && exec H recv --anyone --json > ../printed",
@@ -109,7 +109,7 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
 
 #[test]
 fn a_file_comes_down_from_a_sender_that_waits() {
-    let place = Place::new("down", "exec H send original --json > printed");
+    let place = LabFolder::new("down", "exec H send original --json > printed");
     std::fs::write(place.file("original"), vec![7; 3_000_000]).expect("a file");
     let Some(output) = place.run(&format!(
         "{PIN} H recv server --pin $PIN --code $CODE --over tcp:wlan0,tcp:wwan0 -o copy"
@@ -119,7 +119,7 @@ fn a_file_comes_down_from_a_sender_that_waits() {
     assert!(output.status.success(), "{output:?}");
     assert!(std::fs::read(place.file("copy")).expect("a copy") == vec![7; 3_000_000]);
     // An existing file is not overwritten: the receiver refuses before it connects.
-    let place_again = Place::new("again", "H send original --json > printed");
+    let place_again = LabFolder::new("again", "H send original --json > printed");
     std::fs::write(place_again.file("original"), b"new").expect("a file");
     std::fs::write(place_again.file("copy"), b"old").expect("a file");
     let again = format!("{PIN} H recv server --pin $PIN --code $CODE -o copy || echo refused; sleep 0.5");
@@ -136,7 +136,7 @@ fn a_file_comes_down_from_a_sender_that_waits() {
 
 #[test]
 fn a_certificate_that_is_not_the_pinned_one_is_refused_at_once() {
-    let place = Place::new("pin", "exec H recv --json > printed");
+    let place = LabFolder::new("pin", "exec H recv --json > printed");
     std::fs::write(place.file("original"), b"secret").expect("a file");
     let wrong = "0".repeat(64);
     let Some(output) = place.run(&format!("{PIN} H send original server --pin {wrong}")) else {
@@ -153,7 +153,7 @@ fn a_certificate_that_is_not_the_pinned_one_is_refused_at_once() {
 
 #[test]
 fn cat_copies_input_to_the_peer_and_the_peers_bytes_to_output() {
-    let place = Place::new("cat", "echo from the server | exec H cat 2> printed > received");
+    let place = LabFolder::new("cat", "echo from the server | exec H cat 2> printed > received");
     // Uses the printed command line, except for the address.
     let script = "until grep -q -- --code printed 2>/dev/null; do sleep 0.05; done; \
                   FLAGS=$(sed -n 's/.*\\(--pin .*\\)/\\1/p' printed | head -1); \
@@ -253,7 +253,7 @@ fn with_usual_signals() -> Command {
 
 impl Waiter {
     /// Starts a command with `arguments`, to which `--json --insecure --listen` are added.
-    fn start(place: &Place, arguments: &[&str]) -> Waiter {
+    fn start(place: &LabFolder, arguments: &[&str]) -> Waiter {
         let free = TcpListener::bind("127.0.0.1:0")
             .and_then(|free| free.local_addr())
             .expect("a port");
@@ -280,7 +280,7 @@ impl Waiter {
     }
 
     /// Connects a command to it, for at most 20 s.
-    fn call(&self, place: &Place, command: &[&str], flags: &[&str]) -> Output {
+    fn call(&self, place: &LabFolder, command: &[&str], flags: &[&str]) -> Output {
         let mut call = Command::new("timeout");
         call.args(["20", HAWSER])
             .args(command)
@@ -304,7 +304,7 @@ impl Waiter {
 
 #[test]
 fn a_caller_without_the_code_gets_no_byte_of_the_file() {
-    let place = Place::new("codeless", "");
+    let place = LabFolder::new("codeless", "");
     std::fs::write(place.file("original"), b"content").expect("a file");
     let waiter = Waiter::start(&place, &["send", "original"]);
     let refused = waiter.call(&place, &["recv"], &["-o", "copy"]);
@@ -335,7 +335,7 @@ fn a_caller_without_the_code_gets_no_byte_of_the_file() {
 
 #[test]
 fn three_wrong_codes_end_the_wait() {
-    let place = Place::new("guesses", "");
+    let place = LabFolder::new("guesses", "");
     std::fs::write(place.file("original"), b"content").expect("a file");
     let waiter = Waiter::start(&place, &["recv", "-o", "copy", "--code", "7-Crossword Anvil"]);
     assert_eq!(waiter.code(), "7-crossword-anvil");
@@ -350,7 +350,7 @@ fn three_wrong_codes_end_the_wait() {
 
 #[test]
 fn the_line_to_copy_holds_address_trust_and_code() {
-    let place = Place::new("line", "");
+    let place = LabFolder::new("line", "");
     let waiter = Waiter::start(&place, &["recv"]);
     let line = format!(
         "hawser send FILE {} --insecure --code {}",
@@ -369,7 +369,7 @@ fn the_line_to_copy_holds_address_trust_and_code() {
 /// A calling sender learns neither the path of its file at the receiver nor of files there.
 #[test]
 fn local_paths_are_not_sent_to_a_sender() {
-    let place = Place::new("paths", "");
+    let place = LabFolder::new("paths", "");
     std::fs::write(place.file("original"), b"new").expect("a file");
     let waiter = Waiter::start(&place, &["recv", "--anyone", "-o", "kept"]);
     std::fs::write(place.file("kept"), b"old").expect("a file");
@@ -400,7 +400,7 @@ fn idle_caller(address: &str) -> TcpStream {
 /// A caller that opens a session and stays idle blocks no other.
 #[test]
 fn an_idle_caller_does_not_block_other_callers() {
-    let place = Place::new("idle", "");
+    let place = LabFolder::new("idle", "");
     std::fs::create_dir_all(place.file("got")).expect("a directory");
     std::fs::write(place.file("original"), b"content").expect("a file");
     for who in [&["--anyone"][..], &["--code", "7-crossword-anvil"]] {
@@ -420,7 +420,7 @@ fn an_idle_caller_does_not_block_other_callers() {
 
 /// Starts senders that begin a file and then stall. Each is stopped as soon as the receiver has a part of its
 /// file.
-fn stopped_senders(place: &Place, waiter: &Waiter, count: usize) -> Vec<Running> {
+fn stopped_senders(place: &LabFolder, waiter: &Waiter, count: usize) -> Vec<Running> {
     let parts = || {
         let entries = std::fs::read_dir(place.file("got")).expect("a directory");
         let is_part = |name: &std::ffi::OsString| name.to_string_lossy().ends_with(".part");
@@ -461,7 +461,7 @@ fn signal(running: &Running, signal: Signal) {
 /// has been idle for long enough or has gone.
 #[test]
 fn senders_that_begin_a_file_and_leave_make_room() {
-    let place = Place::new("leavers", "");
+    let place = LabFolder::new("leavers", "");
     std::fs::create_dir_all(place.file("got")).expect("a directory");
     std::fs::write(place.file("original"), b"content").expect("a file");
     let waiter = Waiter::start(&place, &["recv", "--keep", "--anyone", "-o", "got"]);
@@ -486,7 +486,7 @@ fn senders_that_begin_a_file_and_leave_make_room() {
 #[test]
 fn a_signal_ends_both_sides_and_leaves_no_part() {
     for (number, which) in [(2, Signal::INT), (15, Signal::TERM), (1, Signal::HUP)] {
-        let place = Place::new("signal", "");
+        let place = LabFolder::new("signal", "");
         std::fs::create_dir_all(place.file("got")).expect("a directory");
         let mut waiter = Waiter::start(&place, &["recv", "--anyone", "-o", "got"]);
         let mut sender = stopped_senders(&place, &waiter, 1).remove(0);

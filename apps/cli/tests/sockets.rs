@@ -31,16 +31,16 @@ impl Drop for Running {
 }
 
 /// A folder that every user may enter, with the command and a program in UDP.
-struct Place {
+struct SharedFolder {
     folder: Folder,
     hawser: PathBuf,
 }
 
-impl Place {
-    fn new() -> Place {
+impl SharedFolder {
+    fn new() -> SharedFolder {
         let (folder, hawser) = everybody::copy();
         fs::write(folder.join("program.mtp"), stop_and_wait_in_udp()).expect("a file");
-        Place { folder, hawser }
+        SharedFolder { folder, hawser }
     }
 
     /// Writes a file of `len` bytes. Returns its content.
@@ -118,7 +118,7 @@ fn errors(output: &Output) -> String {
 
 #[test]
 fn a_file_is_fetched_through_udp_sockets_without_privileges() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let port = free_port();
     let bytes = place.file("file", 200_000);
     let at = format!("0.0.0.0:{port}");
@@ -139,7 +139,7 @@ fn a_file_is_fetched_through_udp_sockets_without_privileges() {
 /// A download gets its name when it is complete. Until then, and if it fails, an older file stays.
 #[test]
 fn a_failed_download_leaves_an_older_file_as_it_was() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let bytes = place.file("file", 2_000_000);
     let port = free_port();
     let at = format!("0.0.0.0:{port}");
@@ -202,7 +202,7 @@ fn a_failed_download_leaves_an_older_file_as_it_was() {
 /// The file is carried by one stream of a connection that supports many.
 #[test]
 fn a_file_is_served_and_fetched_over_quic_lite() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let bytes = place.file("file", 500_000);
     let port = free_port();
     let at = format!("0.0.0.0:{port}");
@@ -220,7 +220,7 @@ fn a_file_is_served_and_fetched_over_quic_lite() {
 /// The waiting side has one port for the stack and another for TCP.
 #[test]
 fn a_session_goes_over_quic_lite_through_udp_sockets() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let bytes = place.file("original", 1_000_000);
     let (port, listen) = (free_port(), free_port());
     let at = format!("127.0.0.1:{port}");
@@ -249,7 +249,7 @@ fn a_session_goes_over_quic_lite_through_udp_sockets() {
 
 #[test]
 fn calls_through_udp_sockets_are_answered_without_privileges() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let port = free_port();
     let at = format!("127.0.0.1:{port}");
     let _server = place.serve(
@@ -266,7 +266,7 @@ fn calls_through_udp_sockets_are_answered_without_privileges() {
 
 #[test]
 fn a_udp_socket_device_rejects_other_programs_and_addresses() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     place.file("file", 10);
     for (arguments, code, reported) in [
         ("serve . --dev udp:127.0.0.1:4433", 4, "only programs in UDP"),

@@ -4,7 +4,7 @@
 
 use hawser_testing::{Need, has};
 
-use crate::place::Place;
+use crate::lab_folder::LabFolder;
 
 /// A server that can be watched and steered, and a client that downloads `file` from it at 40 Mbit/s. The
 /// flow's name is in `F`; `cwnd` prints the window; `same` waits for the end of the transfer and compares the
@@ -31,7 +31,7 @@ fn run(name: &'static str, rights: &str, script: &str) -> Option<Vec<(String, St
     if !has(name, &[Need::Tun]) {
         return None;
     }
-    let place = Place::new(name, "true");
+    let place = LabFolder::new(name, "true");
     let rules = match rights {
         "" => "RIGHTS=".to_owned(),
         rights => {

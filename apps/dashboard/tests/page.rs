@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::connect::{Description, Failure, Report, What};
+use hawser::connect::{Description, Failure, RaceEvent, RaceReport};
 use hawser_dashboard::browser::{Browser, Options, command};
 use hawser_dashboard::{
     Candidate, Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Setup, Switch,
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 const SOON: Duration = Duration::from_secs(10);
 
 /// A served page, and the orders that its switches gave.
-struct Stage {
+struct ServedPage {
     url: String,
     address: SocketAddr,
     feed: Feed,
@@ -49,7 +49,7 @@ impl Controls for Network {
     }
 }
 
-fn stage() -> Stage {
+fn stage() -> ServedPage {
     let path = |id: &str, name: &str| Path { id: id.into(), name: name.into(), mbit_per_second: 10.0 };
     let feed = Feed::new(Plan {
         title: "A page under test".into(),
@@ -75,11 +75,11 @@ fn stage() -> Stage {
         .build();
     let runtime = runtime.expect("a runtime");
     runtime.spawn(page.serve(std::future::pending()));
-    Stage { url, address, feed, orders, _runtime: runtime }
+    ServedPage { url, address, feed, orders, _runtime: runtime }
 }
 
 /// Sends a request. Returns the status code and the whole answer.
-fn send(stage: &Stage, request: &str) -> (u16, String) {
+fn send(stage: &ServedPage, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(stage.address).expect("the server");
     stream.set_read_timeout(Some(SOON)).expect("a limit");
     stream.write_all(request.as_bytes()).expect("it is sent");
@@ -94,7 +94,7 @@ fn send(stage: &Stage, request: &str) -> (u16, String) {
 }
 
 /// Returns the path of the page, including the token.
-fn path(stage: &Stage) -> String {
+fn path(stage: &ServedPage) -> String {
     stage
         .url
         .strip_prefix(&format!("http://{}", stage.address))
@@ -102,7 +102,7 @@ fn path(stage: &Stage) -> String {
         .to_owned()
 }
 
-fn get(stage: &Stage, path: &str, host: &str, more: &str) -> u16 {
+fn get(stage: &ServedPage, path: &str, host: &str, more: &str) -> u16 {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n");
     send(stage, &request).0
 }
@@ -232,26 +232,28 @@ fn play(feed: &Feed) {
         remote: remote.into(),
         interface: interface.into(),
     };
-    let report = |request: u64, ms: u64, what: What| {
-        feed.reported(request, &Report { after: Duration::from_millis(ms), what });
+    let report = |request: u64, ms: u64, what: RaceEvent| {
+        feed.reported(request, &RaceReport { after: Duration::from_millis(ms), what });
     };
     let (sctp, tcp) = (
         candidate("sctp", "10.77.0.2:80", ""),
         candidate("tcp", "10.77.0.2:80", ""),
     );
     let six = candidate("tcp", "[fd77::2]:80", "wlan0");
-    let started =
-        |candidate: &Description, known: &'static str| What::Started { candidate: candidate.clone(), known };
-    let won = |candidate: &Description, ms: u64| What::Won {
+    let started = |candidate: &Description, known: &'static str| RaceEvent::Started {
+        candidate: candidate.clone(),
+        known,
+    };
+    let won = |candidate: &Description, ms: u64| RaceEvent::Won {
         candidate: candidate.clone(),
         took: Duration::from_millis(ms),
     };
-    let failed = What::Failed {
+    let failed = RaceEvent::Failed {
         candidate: six.clone(),
         failure: Failure::Refused,
         why: "refused".into(),
     };
-    let cancelled = What::Cancelled { candidate: sctp.clone() };
+    let cancelled = RaceEvent::Cancelled { candidate: sctp.clone() };
     feed.asked(1, "server:80");
     report(1, 2, started(&sctp, "unknown"));
     report(1, 252, started(&six, "unknown"));

@@ -11,7 +11,7 @@
 //! [`check`](destination::check) compares every *resolved* address with it. docs/gateway-protocol.md
 //! specifies the protocol byte by byte; docs/gateway.md is for operators.
 //!
-//! * [`serve`], [`GatewayConfig`], [`Clients`], [`Limits`], [`Event`]: the far end
+//! * [`serve`], [`GatewayConfig`], [`Clients`], [`GatewayLimits`], [`GatewayEvent`]: the far end
 //! * [`destination`]: the allowed destinations, as a pure function
 
 #![forbid(unsafe_code)]
@@ -21,12 +21,12 @@ pub mod destination;
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod limits;
-mod reach;
+mod outbound;
 mod relay;
 mod server;
 
 pub use clients::{Clients, ClientsError, ClientsFileError};
 pub use destination::AllowList;
-pub use limits::Limits;
-pub use relay::{Carried, End};
-pub use server::{Event, GatewayConfig, serve};
+pub use limits::GatewayLimits;
+pub use relay::{DisconnectReason, RelayedBytes};
+pub use server::{GatewayConfig, GatewayEvent, serve};

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::session::places::{Gate, Shares};
+use hawser::session::admission::{AdmissionGate, Shares};
 use hawser::session::{AcceptorConfig, Config};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The limits of a gateway's resources. The defaults suit the browsers of a few people.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct GatewayLimits {
     /// The maximum number of sessions.
     pub sessions: usize,
     /// The maximum number of unauthenticated sessions. One network may have a quarter of them, and the oldest
@@ -36,9 +36,9 @@ pub struct Limits {
     pub session_idle: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for GatewayLimits {
+    fn default() -> GatewayLimits {
+        GatewayLimits {
             sessions: 1_024,
             unauthenticated: 64,
             sessions_per_client: 16,
@@ -61,7 +61,7 @@ const FIRST_CREDIT: u64 = 128 << 10;
 /// The maximum to which this credit grows for a peer whose data is read as fast as it arrives.
 const MAX_CREDIT: u64 = 8 << 20;
 
-impl Limits {
+impl GatewayLimits {
     /// Returns the configuration of a server's acceptor and sessions with these limits.
     #[must_use]
     pub fn acceptor(&self) -> AcceptorConfig {
@@ -81,7 +81,7 @@ impl Limits {
 /// The resources in use, against the limits.
 pub(crate) struct Counts {
     /// The places of unauthenticated sessions.
-    pub(crate) unauthenticated: Gate,
+    pub(crate) unauthenticated: AdmissionGate,
     streams: Arc<Semaphore>,
     clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
     sessions_per_client: usize,
@@ -91,12 +91,12 @@ pub(crate) struct Counts {
 /// The resources in use by one client.
 struct Client {
     /// The sessions, oldest first.
-    sessions: Vec<Arc<Seat>>,
+    sessions: Vec<Arc<ClientSession>>,
     streams: Arc<Semaphore>,
 }
 
 /// One session of a client.
-struct Seat {
+struct ClientSession {
     /// Returns whether no path to the client is live.
     is_gone: Box<dyn Fn() -> bool + Send + Sync>,
     /// Notified when another session of the same client takes this place.
@@ -104,25 +104,27 @@ struct Seat {
 }
 
 /// A session's place, which is released when dropped.
-pub(crate) struct Place {
+pub(crate) struct SessionPermit {
     clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
     name: Arc<str>,
-    seat: Arc<Seat>,
+    session: Arc<ClientSession>,
     streams: Arc<Semaphore>,
 }
 
-impl Place {
+impl SessionPermit {
     /// Waits until a newer session of the same client has the place.
     pub(crate) async fn taken(&self) {
-        self.seat.is_taken.notified().await;
+        self.session.is_taken.notified().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionPermit {
     fn drop(&mut self) {
         let mut clients = self.clients.lock();
         if let Some(client) = clients.get_mut(&self.name) {
-            client.sessions.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+            client
+                .sessions
+                .retain(|session| !Arc::ptr_eq(session, &self.session));
         }
     }
 }
@@ -133,9 +135,9 @@ pub(crate) struct StreamPlace {
 }
 
 impl Counts {
-    pub(crate) fn new(limits: &Limits) -> Counts {
+    pub(crate) fn new(limits: &GatewayLimits) -> Counts {
         Counts {
-            unauthenticated: Gate::new(Shares::new(limits.unauthenticated)),
+            unauthenticated: AdmissionGate::new(Shares::new(limits.unauthenticated)),
             streams: Arc::new(Semaphore::new(limits.streams)),
             clients: Arc::default(),
             sessions_per_client: limits.sessions_per_client,
@@ -150,28 +152,28 @@ impl Counts {
         &self,
         name: &Arc<str>,
         is_gone: impl Fn() -> bool + Send + Sync + 'static,
-    ) -> Option<Place> {
+    ) -> Option<SessionPermit> {
         let mut clients = self.clients.lock();
         let client = clients.entry(name.clone()).or_insert_with(|| Client {
             sessions: Vec::new(),
             streams: Arc::new(Semaphore::new(self.streams_per_client)),
         });
         if client.sessions.len() >= self.sessions_per_client {
-            let gone = client.sessions.iter().position(|seat| (seat.is_gone)())?;
+            let gone = client.sessions.iter().position(|session| (session.is_gone)())?;
             client.sessions.remove(gone).is_taken.notify_one();
         }
-        let seat = Arc::new(Seat { is_gone: Box::new(is_gone), is_taken: Notify::new() });
-        client.sessions.push(seat.clone());
-        Some(Place {
+        let session = Arc::new(ClientSession { is_gone: Box::new(is_gone), is_taken: Notify::new() });
+        client.sessions.push(session.clone());
+        Some(SessionPermit {
             clients: self.clients.clone(),
             name: name.clone(),
-            seat,
+            session,
             streams: client.streams.clone(),
         })
     }
 
     /// Takes a place for a stream of this place's client.
-    pub(crate) fn stream(&self, place: &Place) -> Option<StreamPlace> {
+    pub(crate) fn stream(&self, place: &SessionPermit) -> Option<StreamPlace> {
         let own = place.streams.clone().try_acquire_owned().ok()?;
         let of_all = self.streams.clone().try_acquire_owned().ok()?;
         Some(StreamPlace { _places: [own, of_all] })
@@ -184,11 +186,11 @@ mod tests {
 
     #[test]
     fn sessions_and_streams_are_limited_and_released() {
-        let limits = Limits {
+        let limits = GatewayLimits {
             sessions_per_client: 1,
             streams: 3,
             streams_per_client: 2,
-            ..Limits::default()
+            ..GatewayLimits::default()
         };
         let counts = Counts::new(&limits);
         let (alice, bob) = (Arc::from("alice"), Arc::from("bob"));
@@ -214,7 +216,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_of_a_vanished_client_makes_room_at_the_limit() {
         use std::sync::atomic::{AtomicBool, Ordering};
-        let counts = Counts::new(&Limits { sessions_per_client: 2, ..Limits::default() });
+        let counts = Counts::new(&GatewayLimits { sessions_per_client: 2, ..GatewayLimits::default() });
         let alice = Arc::from("alice");
         let gone = Arc::new(AtomicBool::new(false));
         let is_gone = gone.clone();

@@ -15,7 +15,7 @@ const BUFFER: usize = 32 << 10;
 
 /// The reason for the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum DisconnectReason {
     /// Both sides sent all their data.
     Finished,
     /// The client reset its stream, or its session ended.
@@ -28,7 +28,7 @@ pub enum End {
 
 /// The amount of data carried by a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct RelayedBytes {
     /// The number of bytes to the destination.
     pub up: u64,
     /// The number of bytes to the client.
@@ -42,7 +42,7 @@ pub(crate) async fn relay<C, D>(
     destination: &mut D,
     idle: Duration,
     stop: impl Future<Output = ()>,
-) -> (End, Carried)
+) -> (DisconnectReason, RelayedBytes)
 where
     C: AsyncRead + AsyncWrite + Unpin,
     D: AsyncRead + AsyncWrite + Unpin,
@@ -50,25 +50,25 @@ where
     let (mut from_client, mut to_client) = tokio::io::split(client);
     let (mut from_destination, mut to_destination) = tokio::io::split(destination);
     let began = Instant::now();
-    let (up, down) = (Meter::new(began), Meter::new(began));
+    let (up, down) = (TransferMeter::new(began), TransferMeter::new(began));
     let both = async {
         let up = async {
             copy(&mut from_client, &mut to_destination, &up)
                 .await
                 .map_err(|broken| match broken {
-                    Broken::Source => End::ByClient,
-                    Broken::Sink => End::ByDestination,
+                    RelayError::Source => DisconnectReason::ByClient,
+                    RelayError::Sink => DisconnectReason::ByDestination,
                 })
         };
         let down = async {
             copy(&mut from_destination, &mut to_client, &down)
                 .await
                 .map_err(|broken| match broken {
-                    Broken::Source => End::ByDestination,
-                    Broken::Sink => End::ByClient,
+                    RelayError::Source => DisconnectReason::ByDestination,
+                    RelayError::Sink => DisconnectReason::ByClient,
                 })
         };
-        tokio::try_join!(up, down).map_or_else(|end| end, |_| End::Finished)
+        tokio::try_join!(up, down).map_or_else(|end| end, |_| DisconnectReason::Finished)
     };
     let idle = async {
         loop {
@@ -82,13 +82,13 @@ where
     };
     let end = tokio::select! {
         end = both => end,
-        () = idle => End::Idle,
-        () = stop => End::ByClient,
+        () = idle => DisconnectReason::Idle,
+        () = stop => DisconnectReason::ByClient,
     };
-    (end, Carried { up: up.bytes(), down: down.bytes() })
+    (end, RelayedBytes { up: up.bytes(), down: down.bytes() })
 }
 
-enum Broken {
+enum RelayError {
     Source,
     Sink,
 }
@@ -97,16 +97,16 @@ enum Broken {
 async fn copy(
     source: &mut (impl AsyncRead + Unpin),
     sink: &mut (impl AsyncWrite + Unpin),
-    meter: &Meter,
-) -> Result<(), Broken> {
+    meter: &TransferMeter,
+) -> Result<(), RelayError> {
     let is_over = |error: &io::Error| error.kind() == io::ErrorKind::NotConnected;
     let mut buffer = vec![0; BUFFER];
     loop {
-        let length = source.read(&mut buffer).await.map_err(|_| Broken::Source)?;
+        let length = source.read(&mut buffer).await.map_err(|_| RelayError::Source)?;
         if length == 0 {
             return match sink.shutdown().await {
                 // If the sink was reset in the meantime, the other direction reports it.
-                Err(error) if !is_over(&error) => Err(Broken::Sink),
+                Err(error) if !is_over(&error) => Err(RelayError::Sink),
                 _ => Ok(()),
             };
         }
@@ -117,22 +117,22 @@ async fn copy(
                     left = &left[written..];
                     meter.moved(written);
                 }
-                _ => return Err(Broken::Sink),
+                _ => return Err(RelayError::Sink),
             }
         }
     }
 }
 
 /// The amount of data in one direction, and the time of the last transfer.
-struct Meter {
+struct TransferMeter {
     began: Instant,
     bytes: AtomicU64,
     last: AtomicU64,
 }
 
-impl Meter {
-    fn new(began: Instant) -> Meter {
-        Meter { began, bytes: AtomicU64::new(0), last: AtomicU64::new(0) }
+impl TransferMeter {
+    fn new(began: Instant) -> TransferMeter {
+        TransferMeter { began, bytes: AtomicU64::new(0), last: AtomicU64::new(0) }
     }
 
     fn moved(&self, bytes: usize) {
@@ -181,8 +181,11 @@ mod tests {
             .await
             .expect("the answer and its end");
         assert_eq!(received, "long answer");
-        let carried = Carried { up: 8, down: 11 };
-        assert_eq!(relayed.await.expect("it ended"), (End::Finished, carried));
+        let carried = RelayedBytes { up: 8, down: 11 };
+        assert_eq!(
+            relayed.await.expect("it ended"),
+            (DisconnectReason::Finished, carried)
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -198,7 +201,7 @@ mod tests {
         }
         assert_eq!(
             relayed.await.expect("it ended"),
-            (End::Idle, Carried { up: 3, down: 3 })
+            (DisconnectReason::Idle, RelayedBytes { up: 3, down: 3 })
         );
         assert_eq!(began.elapsed().as_secs(), 6 * 200 + 300);
     }
@@ -210,12 +213,15 @@ mod tests {
         client.write_all(b"into the void").await.expect("room");
         assert_eq!(
             relay(&mut near, &mut far, IDLE, pending()).await.0,
-            End::ByDestination
+            DisconnectReason::ByDestination
         );
 
         let ((client, mut near), (mut far, mut server)) = (duplex(1_000), duplex(1_000));
         drop(client);
         server.write_all(b"into the void").await.expect("room");
-        assert_eq!(relay(&mut near, &mut far, IDLE, pending()).await.0, End::ByClient);
+        assert_eq!(
+            relay(&mut near, &mut far, IDLE, pending()).await.0,
+            DisconnectReason::ByClient
+        );
     }
 }

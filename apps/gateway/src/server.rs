@@ -1,8 +1,9 @@
 //! The far end: accepts sessions, authenticates their clients, and connects their streams onwards.
 //!
 //! Invariants: before a session is accepted, only its greeting is read. Every wait has a limit
-//! ([`Limits::request_timeout`], [`Limits::connect`], [`Limits::idle`], [`Limits::session_idle`]), and every
-//! served stream has a place of its client and of the total. When a session ends, so do its connections.
+//! ([`GatewayLimits::request_timeout`], [`GatewayLimits::connect`], [`GatewayLimits::idle`],
+//! [`GatewayLimits::session_idle`]), and every served stream has a place of its client and of the total. When
+//! a session ends, so do its connections.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use hawser::race::resolve::Resolver;
 use hawser::race::resolve::nat64::Prefix;
-use hawser::session::places::{Held, Place as UnprovenPlace};
+use hawser::session::admission::{AdmissionPermit as UnprovenPlace, EvictionReason};
 use hawser::session::{Network, Notice, Server, Session, SessionStream};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::io::AsyncWriteExt;
@@ -28,9 +29,9 @@ use hawser::session::relay::wire::{
 
 use crate::clients::Clients;
 use crate::destination::AllowList;
-use crate::limits::{Counts, Limits, Place, StreamPlace};
-use crate::reach::{Rules, reach};
-use crate::relay::{Carried, End, relay};
+use crate::limits::{Counts, GatewayLimits, SessionPermit, StreamPlace};
+use crate::outbound::{Rules, reach};
+use crate::relay::{DisconnectReason, RelayedBytes, relay};
 
 /// The configuration of a gateway.
 pub struct GatewayConfig {
@@ -41,12 +42,12 @@ pub struct GatewayConfig {
     /// The resolver of destinations' names.
     pub resolver: Resolver,
     /// The limits of its resources.
-    pub limits: Limits,
+    pub limits: GatewayLimits,
 }
 
 /// An event of a gateway, for its operator.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum GatewayEvent {
     /// A client's session was accepted.
     Accepted {
         /// The client's name.
@@ -84,9 +85,9 @@ pub enum Event {
         /// The destination of the connection.
         destination: Destination,
         /// The amount of data that it carried.
-        carried: Carried,
+        carried: RelayedBytes,
         /// The reason for the end.
-        end: End,
+        end: DisconnectReason,
     },
     /// A client's session has ended.
     Left {
@@ -96,24 +97,24 @@ pub enum Event {
 }
 
 /// The event as text, which may contain text from peers.
-impl Display for Event {
+impl Display for GatewayEvent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Accepted { client } => write!(f, "{client}: session accepted"),
-            Event::Refused { why } => write!(f, "session refused: {why}"),
-            Event::Connected { client, destination, address } => {
+            GatewayEvent::Accepted { client } => write!(f, "{client}: session accepted"),
+            GatewayEvent::Refused { why } => write!(f, "session refused: {why}"),
+            GatewayEvent::Connected { client, destination, address } => {
                 write!(f, "{client}: {destination} at {address}")
             }
-            Event::Denied { client, destination, reply, why } => {
+            GatewayEvent::Denied { client, destination, reply, why } => {
                 let destination = destination.as_ref().map(ToString::to_string);
                 let place = destination.as_deref().unwrap_or("a request");
                 write!(f, "{client}: {place} was denied ({}): {why}", reply.code())
             }
-            Event::Ended { client, destination, carried, .. } => {
-                let Carried { up, down } = carried;
+            GatewayEvent::Ended { client, destination, carried, .. } => {
+                let RelayedBytes { up, down } = carried;
                 write!(f, "{client}: {destination} has ended: {up} bytes up, {down} down")
             }
-            Event::Left { client } => write!(f, "{client}: session ended"),
+            GatewayEvent::Left { client } => write!(f, "{client}: session ended"),
         }
     }
 }
@@ -125,12 +126,12 @@ struct Shared {
     own: RwLock<Arc<[IpAddr]>>,
     /// The prefixes of this network's translators.
     nat64: RwLock<Arc<[Prefix]>>,
-    report: Box<dyn Fn(Event) + Send + Sync>,
+    report: Box<dyn Fn(GatewayEvent) + Send + Sync>,
     stopped: watch::Receiver<()>,
 }
 
-/// Serves the sessions of `server`, which should be configured with [`Limits::acceptor`], until it is closed
-/// or `stop` is ready. On `stop`, all sessions are closed, so that their clients learn of it at once.
+/// Serves the sessions of `server`, which should be configured with [`GatewayLimits::acceptor`], until it is
+/// closed or `stop` is ready. On `stop`, all sessions are closed, so that their clients learn of it at once.
 /// `report` is called with each event and must not block. Dropping the future ends all sessions.
 ///
 /// # Errors
@@ -138,7 +139,7 @@ struct Shared {
 pub async fn serve(
     server: Server,
     config: GatewayConfig,
-    report: impl Fn(Event) + Send + Sync + 'static,
+    report: impl Fn(GatewayEvent) + Send + Sync + 'static,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let (stopping, stopped) = watch::channel(());
@@ -194,12 +195,12 @@ impl Shared {
     }
 
     /// Logs an event as text and reports it to the operator.
-    fn report(&self, event: Event) {
+    fn report(&self, event: GatewayEvent) {
         match event {
-            Event::Accepted { .. } | Event::Refused { .. } | Event::Left { .. } => {
+            GatewayEvent::Accepted { .. } | GatewayEvent::Refused { .. } | GatewayEvent::Left { .. } => {
                 tracing::info!("{event}");
             }
-            Event::Connected { .. } | Event::Denied { .. } | Event::Ended { .. } => {
+            GatewayEvent::Connected { .. } | GatewayEvent::Denied { .. } | GatewayEvent::Ended { .. } => {
                 tracing::debug!("{event}");
             }
         }
@@ -234,9 +235,11 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
     let authenticated = timeout(limits.request_timeout, async {
         let mut greeting = pin!(greet(&shared, &session, &mut waiting, &proved));
         match unproven.hold_until(proved.notified(), &mut greeting).await {
-            Held::Done(result) => result,
-            Held::Proved => greeting.await,
-            Held::Evicted => Err("the client had not authenticated when its place was needed".into()),
+            EvictionReason::Done(result) => result,
+            EvictionReason::Proved => greeting.await,
+            EvictionReason::Evicted => {
+                Err("the client had not authenticated when its place was needed".into())
+            }
         }
     });
     let authenticated = authenticated
@@ -245,7 +248,7 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
     let (client, place) = match authenticated {
         Ok(known) => known,
         Err(why) => {
-            shared.report(Event::Refused { why });
+            shared.report(GatewayEvent::Refused { why });
             // Streams are reset before the session is closed, because their data is not wanted.
             waiting
                 .iter()
@@ -258,8 +261,8 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
         }
     };
     drop(unproven);
-    shared.report(Event::Accepted { client: client.clone() });
-    let visit = Visit {
+    shared.report(GatewayEvent::Accepted { client: client.clone() });
+    let visit = AuthenticatedSession {
         shared: shared.clone(),
         client: client.clone(),
         place,
@@ -272,7 +275,7 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
         // Both sides know that the session is over, or will soon.
         false => drop(timeout(FAREWELL, session.close(0)).await),
     }
-    shared.report(Event::Left { client });
+    shared.report(GatewayEvent::Left { client });
 }
 
 /// Reads the greeting, notifies `proved` when the client's token is known, and answers. Streams that open in
@@ -282,7 +285,7 @@ async fn greet(
     session: &Session,
     waiting: &mut Vec<SessionStream>,
     proved: &Notify,
-) -> Result<(Arc<str>, Place), String> {
+) -> Result<(Arc<str>, SessionPermit), String> {
     let mut first = session.accept().await.map_err(|error| error.to_string())?;
     let greeting = {
         let greeting = Greeting::read(&mut first);
@@ -322,15 +325,15 @@ async fn greet(
 }
 
 /// A session of an authenticated client.
-struct Visit {
+struct AuthenticatedSession {
     shared: Arc<Shared>,
     client: Arc<str>,
-    place: Place,
+    place: SessionPermit,
     /// The served streams, each with a notification for when the client stops it.
     stops: Mutex<HashMap<u32, Arc<Notify>>>,
 }
 
-impl Visit {
+impl AuthenticatedSession {
     /// Serves the session's streams until it ends, no stream was open for too long, or another session of the
     /// client takes its place. In the last case it returns true. Streams that are still connected are reset,
     /// because the end of a session does not mean that the client had sent everything.
@@ -431,7 +434,7 @@ impl Visit {
         if let Ok(address) = onwards.peer_addr() {
             let (client, destination) = (self.client.clone(), destination.clone());
             self.shared
-                .report(Event::Connected { client, destination, address });
+                .report(GatewayEvent::Connected { client, destination, address });
         }
         // Small writes are the client's choice, and are not delayed again here.
         let _ = onwards.set_nodelay(true);
@@ -442,16 +445,16 @@ impl Visit {
         .await;
         let (end, carried) = match answered {
             Ok(Ok(())) => relay(&mut stream, &mut onwards, limits.idle, stop.notified()).await,
-            _ => (End::ByClient, Carried::default()),
+            _ => (DisconnectReason::ByClient, RelayedBytes::default()),
         };
-        if end != End::Finished {
+        if end != DisconnectReason::Finished {
             // With zero linger, closing the connection resets it (RFC 9293, 3.10.5). The stream is reset as
             // well.
             let _ = onwards.set_zero_linger();
             let _ = stream.reset(RESET);
         }
         self.shared
-            .report(Event::Ended { client: self.client.clone(), destination, carried, end });
+            .report(GatewayEvent::Ended { client: self.client.clone(), destination, carried, end });
     }
 
     async fn refuse(
@@ -472,6 +475,6 @@ impl Visit {
 
     fn deny(&self, destination: Option<Destination>, reply: Reply, why: String) {
         self.shared
-            .report(Event::Denied { client: self.client.clone(), destination, reply, why });
+            .report(GatewayEvent::Denied { client: self.client.clone(), destination, reply, why });
     }
 }

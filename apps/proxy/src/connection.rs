@@ -6,35 +6,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use hawser::connect::{
-    ConnectError, Connected, Description, Destination, PolicyError, Racer, Ranked, Report, Request,
-    Transport, Watcher,
+    ChosenCandidate, ConnectError, Connected, Description, Destination, PolicyError, RaceReport, Racer,
+    ReportCallback, Request, Transport,
 };
 use tokio::sync::{Notify, watch};
 
-use crate::event::{Event, Own, Protocol, What};
+use crate::event::{Protocol, ProxyEvent, ProxyEventContent, ServerEvent};
 use crate::relay::Relayed;
 use crate::{Choice, Settings};
 
 /// The state that all clients share.
-pub(crate) struct Front {
+pub(crate) struct ProxyState {
     pub(crate) settings: Settings,
     pub(crate) racer: Racer,
     pub(crate) requests: AtomicU64,
 }
 
 /// Transports, and the ranking that chose them if a policy does.
-type Chosen = (Arc<[Arc<dyn Transport>]>, Option<Vec<Ranked>>);
+type Chosen = (Arc<[Arc<dyn Transport>]>, Option<Vec<ChosenCandidate>>);
 
-impl Front {
+impl ProxyState {
     /// Logs an event as text and reports it to the observer.
-    pub(crate) fn publish(&self, request: Option<u64>, what: Own) {
+    pub(crate) fn publish(&self, request: Option<u64>, what: ServerEvent) {
         match what {
-            Own::Full { .. } => tracing::warn!("{what}"),
-            Own::Listening { .. } | Own::Stopping { .. } => tracing::info!("{what}"),
+            ServerEvent::Full { .. } => tracing::warn!("{what}"),
+            ServerEvent::Listening { .. } | ServerEvent::Stopping { .. } => tracing::info!("{what}"),
             _ => tracing::debug!(request, "{what}"),
         }
         if let Some(observer) = &self.settings.observer {
-            observer(Event { request, what: What::Own(what) });
+            observer(ProxyEvent { request, what: ProxyEventContent::Own(what) });
         }
     }
 
@@ -52,7 +52,7 @@ impl Front {
 
 #[derive(Clone)]
 pub(crate) struct Client {
-    pub(crate) front: Arc<Front>,
+    pub(crate) front: Arc<ProxyState>,
     pub(crate) address: SocketAddr,
     /// Becomes true when the proxy stops.
     pub(crate) stopping: watch::Receiver<bool>,
@@ -62,30 +62,32 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn rejected(&self, why: impl Into<String>) {
-        self.front
-            .publish(None, Own::Rejected { client: self.address, why: why.into() });
+        self.front.publish(
+            None,
+            ServerEvent::Rejected { client: self.address, why: why.into() },
+        );
     }
 
     /// Assigns a number to a request and reports it.
-    pub(crate) fn asked(&self, protocol: Protocol, destination: &Destination) -> Asked {
+    pub(crate) fn asked(&self, protocol: Protocol, destination: &Destination) -> ParsedRequest {
         self.admitted.notify_one();
         let number = self.front.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let destination = destination.to_string();
         self.front.publish(
             Some(number),
-            Own::Asked { client: self.address, protocol, destination },
+            ServerEvent::Asked { client: self.address, protocol, destination },
         );
-        Asked { front: Arc::clone(&self.front), number }
+        ParsedRequest { front: Arc::clone(&self.front), number }
     }
 }
 
 /// A parsed request.
-pub(crate) struct Asked {
-    pub(crate) front: Arc<Front>,
+pub(crate) struct ParsedRequest {
+    pub(crate) front: Arc<ProxyState>,
     pub(crate) number: u64,
 }
 
-impl Asked {
+impl ParsedRequest {
     /// Races for the request's destination. Dropping the future cancels the race.
     pub(crate) async fn race(&self, destination: Destination) -> Result<Connected, Box<ConnectError>> {
         let settings = &self.front.settings;
@@ -93,7 +95,7 @@ impl Asked {
             Ok((transports, ranked)) => {
                 ranked
                     .into_iter()
-                    .for_each(|candidates| self.publish(Own::Ranked { candidates }));
+                    .for_each(|candidates| self.publish(ServerEvent::Ranked { candidates }));
                 transports
             }
             Err(error) => return Err(Box::new(ConnectError::not_chosen(destination, &error))),
@@ -108,7 +110,7 @@ impl Asked {
         self.front.racer.connect(request).await
     }
 
-    fn watcher(&self, destination: &Destination) -> Option<Watcher> {
+    fn watcher(&self, destination: &Destination) -> Option<ReportCallback> {
         let number = self.number;
         let settings = &self.front.settings;
         let learner = settings.learner.as_ref().map(|learner| learner(destination));
@@ -116,17 +118,17 @@ impl Asked {
         if observer.is_none() {
             return learner;
         }
-        Some(Arc::new(move |report: Report| {
+        Some(Arc::new(move |report: RaceReport| {
             if let Some(learner) = &learner {
                 learner(report.clone());
             }
             if let Some(observer) = &observer {
-                observer(Event { request: Some(number), what: What::Race(report) });
+                observer(ProxyEvent { request: Some(number), what: ProxyEventContent::Race(report) });
             }
         }))
     }
 
-    pub(crate) fn publish(&self, what: Own) {
+    pub(crate) fn publish(&self, what: ServerEvent) {
         self.front.publish(Some(self.number), what);
     }
 
@@ -136,6 +138,6 @@ impl Asked {
             began.elapsed().as_secs_f64(),
             error.map(|error| error.to_string()),
         );
-        self.publish(Own::Closed { candidate, sent, received, seconds, error });
+        self.publish(ServerEvent::Closed { candidate, sent, received, seconds, error });
     }
 }

@@ -3,34 +3,34 @@
 use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
 
-use hawser::connect::{Description, Ranked, Report};
+use hawser::connect::{ChosenCandidate, Description, RaceReport};
 use serde::Serialize;
 
 /// An event of a proxy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Event {
+pub struct ProxyEvent {
     /// The number of the request that the event concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<u64>,
     /// The event itself.
     #[serde(flatten)]
-    pub what: What,
+    pub what: ProxyEventContent,
 }
 
 /// The source and content of an event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum What {
+pub enum ProxyEventContent {
     /// An event of the request's race.
-    Race(Report),
+    Race(RaceReport),
     /// An event of the proxy itself.
-    Own(Own),
+    Own(ServerEvent),
 }
 
 /// An event of the proxy itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Own {
+pub enum ServerEvent {
     /// The proxy listens.
     Listening {
         /// The bound address.
@@ -48,7 +48,7 @@ pub enum Own {
     /// A policy chose candidates for the destination.
     Ranked {
         /// The candidates, best first.
-        candidates: Vec<Ranked>,
+        candidates: Vec<ChosenCandidate>,
     },
     /// A client was rejected before a race.
     Rejected {
@@ -126,19 +126,19 @@ pub enum Protocol {
 }
 
 /// The event as text, which may contain text from peers.
-impl Display for Own {
+impl Display for ServerEvent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let words = match self {
-            Own::Listening { address } => format!("listening on {address}"),
-            Own::Asked { client, protocol, destination } => {
+            ServerEvent::Listening { address } => format!("listening on {address}"),
+            ServerEvent::Asked { client, protocol, destination } => {
                 format!("{client} requests {destination} by {protocol:?}")
             }
-            Own::Ranked { candidates } => {
+            ServerEvent::Ranked { candidates } => {
                 let words: Vec<String> = candidates.iter().map(ranked).collect();
                 format!("the policy: {}", words.join(", "))
             }
-            Own::Rejected { client, why } => format!("{client} was refused: {why}"),
-            Own::Closed { candidate, sent, received, seconds, error } => {
+            ServerEvent::Rejected { client, why } => format!("{client} was refused: {why}"),
+            ServerEvent::Closed { candidate, sent, received, seconds, error } => {
                 let error = error
                     .as_ref()
                     .map_or_else(String::new, |error| format!(": {error}"));
@@ -146,22 +146,22 @@ impl Display for Own {
                     "{candidate}: closed after {seconds:.2} s, {sent} bytes sent, {received} received{error}"
                 )
             }
-            Own::Associated { client, address } => format!("{client} sends datagrams to {address}"),
-            Own::Dissociated { client, sent, received, dropped, seconds } => format!(
+            ServerEvent::Associated { client, address } => format!("{client} sends datagrams to {address}"),
+            ServerEvent::Dissociated { client, sent, received, dropped, seconds } => format!(
                 "{client} has sent {sent} datagrams and received {received} in {seconds:.2} s; {dropped} were dropped"
             ),
-            Own::Served { candidate, status } => format!("{candidate}: answered with {status}"),
-            Own::Full { connections } => format!(
+            ServerEvent::Served { candidate, status } => format!("{candidate}: answered with {status}"),
+            ServerEvent::Full { connections } => format!(
                 "{connections} clients are connected, the limit (--max-connections): further ones wait"
             ),
-            Own::Stopping { connections } => format!("stopping; {connections} connections are open"),
+            ServerEvent::Stopping { connections } => format!("stopping; {connections} connections are open"),
         };
         f.write_str(&words)
     }
 }
 
-fn ranked(candidate: &Ranked) -> String {
-    let Ranked { transport, interface, family, score, .. } = candidate;
+fn ranked(candidate: &ChosenCandidate) -> String {
+    let ChosenCandidate { transport, interface, family, score, .. } = candidate;
     let over = if interface.is_empty() {
         String::new()
     } else {

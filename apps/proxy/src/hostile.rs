@@ -3,7 +3,7 @@
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Uri};
 
-use crate::http::request::{Wanted, is_last_hop, strip, understand};
+use crate::http::request::{RequestKind, is_last_hop, strip, understand};
 use crate::socks::wire;
 
 /// Parses any bytes as each message of a SOCKS5 client.
@@ -77,17 +77,17 @@ pub fn http(data: &[u8]) {
         }
     }
     match understand(&method, &target) {
-        Ok(Wanted::Tunnel(destination)) => {
+        Ok(RequestKind::Tunnel(destination)) => {
             assert!(method == Method::CONNECT && destination.port() > 0);
             assert_eq!(destination.to_string().parse().as_ref(), Ok(&destination));
         }
-        Ok(Wanted::Forward(forward)) => {
+        Ok(RequestKind::Forward(forward)) => {
             let path = forward.path.to_string();
             let is_star = method == Method::OPTIONS && path == "*";
             assert!(is_star || path.starts_with('/'), "{method} {target}: {path}");
             assert!(!forward.host.as_bytes().contains(&b'@') && forward.destination.port() > 0);
         }
-        Ok(Wanted::Nothing) => assert!(method == Method::OPTIONS && target == "*"),
+        Ok(RequestKind::Nothing) => assert!(method == Method::OPTIONS && target == "*"),
         Err(refusal) => assert!(refusal.status.is_client_error() || refusal.status.is_server_error()),
     }
     is_last_hop(&method, &mut headers);

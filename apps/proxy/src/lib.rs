@@ -23,10 +23,10 @@
 //! * `answer`: maps failures to the codes of both
 //! * `relay`: copies bytes in both directions, with half-closes and resets
 //! * [`Credential`]: the credential of the users
-//! * [`Event`]: events for logs
+//! * [`ProxyEvent`]: events for logs
 //!
-//! Invariants: memory, connections and the time for a request's head are bounded by [`Limits`]. No client
-//! gets a success before the race is won. Listening beyond this host requires a credential.
+//! Invariants: memory, connections and the time for a request's head are bounded by [`ProxyLimits`]. No
+//! client gets a success before the race is won. Listening beyond this host requires a credential.
 
 #![forbid(unsafe_code)]
 
@@ -44,6 +44,6 @@ mod settings;
 mod socks;
 
 pub use credential::{BadCredential, Credential};
-pub use event::{Event, Own, Protocol, What};
+pub use event::{Protocol, ProxyEvent, ProxyEventContent, ServerEvent};
 pub use server::{BindError, Proxy};
-pub use settings::{Choice, Learner, Limits, Observer, Settings};
+pub use settings::{Choice, Learner, Observer, ProxyLimits, Settings};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hawser::session::places::{Held, Place};
+use hawser::session::admission::{AdmissionPermit, EvictionReason};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -18,16 +18,18 @@ const SOCKS4: u8 = 4;
 const SOCKS4_REFUSED: [u8; 8] = [0, 91, 0, 0, 0, 0, 0, 0];
 
 /// Serves a client until it has gone. A client without a request may be dropped to admit others.
-pub(crate) async fn serve_in(client: Client, stream: TcpStream, mut place: Place) {
+pub(crate) async fn serve_in(client: Client, stream: TcpStream, mut place: AdmissionPermit) {
     let admitted = Arc::clone(&client.admitted);
     let mut serving = std::pin::pin!(serve(&client, stream));
     match place.hold_until(admitted.notified(), &mut serving).await {
-        Held::Done(()) => {}
-        Held::Proved => {
+        EvictionReason::Done(()) => {}
+        EvictionReason::Proved => {
             drop(place);
             serving.await;
         }
-        Held::Evicted => client.rejected("the client had sent no request when its place was needed"),
+        EvictionReason::Evicted => {
+            client.rejected("the client had sent no request when its place was needed")
+        }
     }
 }
 

@@ -10,14 +10,14 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use hawser::connect::Racer;
-use hawser::session::places::{Gate, Shares};
+use hawser::session::admission::{AdmissionGate, Shares};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use crate::Settings;
-use crate::connection::{Client, Front};
-use crate::event::Own;
+use crate::connection::{Client, ProxyState};
+use crate::event::ServerEvent;
 use crate::serve::serve_in;
 
 /// The pause after a failed accept. Descriptors become available again when other connections end.
@@ -32,7 +32,7 @@ const BACKLOG: u32 = 1_024;
 
 /// A listening proxy.
 pub struct Proxy {
-    front: Arc<Front>,
+    front: Arc<ProxyState>,
     listeners: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
 }
@@ -73,7 +73,7 @@ impl Proxy {
             addresses.push(listener.local_addr().map_err(failed)?);
             listeners.push(listener);
         }
-        let front = Arc::new(Front { settings, racer, requests: AtomicU64::new(0) });
+        let front = Arc::new(ProxyState { settings, racer, requests: AtomicU64::new(0) });
         Ok(Proxy { front, listeners, addresses })
     }
 
@@ -103,11 +103,11 @@ impl Proxy {
     }
 
     /// Serves until `stop` is ready. Then no further clients are accepted. Existing connections may continue
-    /// for [`crate::Limits::drain`], and are then aborted.
+    /// for [`crate::ProxyLimits::drain`], and are then aborted.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Proxy { front, listeners, addresses } = self;
         for address in addresses {
-            front.publish(None, Own::Listening { address });
+            front.publish(None, ServerEvent::Listening { address });
         }
         let limits = front.settings.limits;
         // Half of the connections are reserved for clients with a request. Networks share the other half. On
@@ -118,7 +118,7 @@ impl Proxy {
                 .is_ok_and(|address| address.ip().to_canonical().is_loopback())
         });
         let unproven = limits.connections.div_ceil(2);
-        let gate = Gate::new(if is_local {
+        let gate = AdmissionGate::new(if is_local {
             Shares::unshared(unproven)
         } else {
             Shares::new(unproven)
@@ -131,7 +131,7 @@ impl Proxy {
             let is_full = clients.len() >= limits.connections;
             if is_full && reported.is_none_or(|last| last.elapsed() >= REPORT_EVERY) {
                 let connections = clients.len();
-                front.publish(None, Own::Full { connections });
+                front.publish(None, ServerEvent::Full { connections });
                 reported = Some(Instant::now());
             }
             tokio::select! {
@@ -154,7 +154,7 @@ impl Proxy {
             }
         }
         drop(listeners);
-        front.publish(None, Own::Stopping { connections: clients.len() });
+        front.publish(None, ServerEvent::Stopping { connections: clients.len() });
         // This fails only if no client is left to receive it.
         let _ = stopping.send(true);
         let drained = async { while clients.join_next().await.is_some() {} };

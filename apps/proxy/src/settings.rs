@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::connect::transports::Tcp;
-use hawser::connect::{Destination, Policies, Profile, Transport, Watcher};
+use hawser::connect::{Destination, Policies, Profile, ReportCallback, Transport};
 
-use crate::{Credential, Event};
+use crate::{Credential, ProxyEvent};
 
 /// The receiver of a proxy's events. It is called from tasks, so it must not block.
-pub type Observer = Arc<dyn Fn(Event) + Send + Sync>;
+pub type Observer = Arc<dyn Fn(ProxyEvent) + Send + Sync>;
 
 /// Creates a watcher that learns from the race for a destination. The watcher must not block, either.
-pub type Learner = Arc<dyn Fn(&Destination) -> Watcher + Send + Sync>;
+pub type Learner = Arc<dyn Fn(&Destination) -> ReportCallback + Send + Sync>;
 
 /// The settings of a proxy.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ pub struct Settings {
     /// The maximum time of a race, including name resolution.
     pub deadline: Duration,
     /// The limits of resources and times.
-    pub limits: Limits,
+    pub limits: ProxyLimits,
     /// The receiver of events.
     pub observer: Option<Observer>,
     /// The observer that learns from the races.
@@ -48,7 +48,7 @@ pub enum Choice {
 
 /// The limits of resources and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProxyLimits {
     /// The maximum number of clients. Further ones wait in the backlog.
     pub connections: usize,
     /// The maximum time of a client's request: for SOCKS5 up to its request, for HTTP for each head.
@@ -63,10 +63,10 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
+impl Default for ProxyLimits {
     /// 256 connections, 10 s, 16 KiB, 1 min, 5 min, 3 s.
-    fn default() -> Limits {
-        Limits {
+    fn default() -> ProxyLimits {
+        ProxyLimits {
             connections: 256,
             head: Duration::from_secs(10),
             head_bytes: 16 * 1024,
@@ -86,7 +86,7 @@ impl Default for Settings {
             choice: Choice::Always(Arc::new([Arc::new(Tcp::default()) as Arc<dyn Transport>])),
             profile: Profile::RFC8305,
             deadline: Duration::from_secs(30),
-            limits: Limits::default(),
+            limits: ProxyLimits::default(),
             observer: None,
             learner: None,
         }

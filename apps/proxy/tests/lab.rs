@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hawser::connect::{Profile, Racer};
 use hawser_lab::{Lab, Spec};
-use hawser_proxy::{Choice, Event, Proxy, Settings};
+use hawser_proxy::{Choice, Proxy, ProxyEvent, Settings};
 use parking_lot::Mutex;
 
 use hawser_testing::{Need, Test, TestResult, has, in_user_namespace, tests};
@@ -144,12 +144,12 @@ fn main() -> ExitCode {
 }
 
 /// A proxy at the client, an origin at the server, and the proxy's events.
-struct Place<'a> {
+struct ProxiedPath<'a> {
     lab: &'a Lab,
-    reported: Arc<Mutex<Vec<Event>>>,
+    reported: Arc<Mutex<Vec<ProxyEvent>>>,
 }
 
-impl Place<'_> {
+impl ProxiedPath<'_> {
     fn curl(&self, scheme: &str, arguments: &[&str]) -> TestResult<(Output, Duration)> {
         let begin = Instant::now();
         let output = self.lab.host("client")?.run(|| {
@@ -171,7 +171,7 @@ impl Place<'_> {
     }
 }
 
-fn on_stage(settings: Settings, act: impl FnOnce(&Place<'_>) -> TestResult) -> TestResult {
+fn on_stage(settings: Settings, act: impl FnOnce(&ProxiedPath<'_>) -> TestResult) -> TestResult {
     on_prepared_stage(settings, |_| Ok(()), act)
 }
 
@@ -179,7 +179,7 @@ fn on_stage(settings: Settings, act: impl FnOnce(&Place<'_>) -> TestResult) -> T
 fn on_prepared_stage(
     settings: Settings,
     prepare: impl FnOnce(&Lab) -> TestResult,
-    act: impl FnOnce(&Place<'_>) -> TestResult,
+    act: impl FnOnce(&ProxiedPath<'_>) -> TestResult,
 ) -> TestResult {
     let plain = Lab::up(&Spec::parse(&FILE.replace("SINK6", "sink"))?)?;
     let six = plain
@@ -205,7 +205,7 @@ fn on_prepared_stage(
         });
     }
     prepare(&lab)?;
-    let reported: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let reported: Arc<Mutex<Vec<ProxyEvent>>> = Arc::default();
     let log = Arc::clone(&reported);
     let observer = Arc::new(move |event| log.lock().push(event));
     let settings = Settings { observer: Some(observer), ..settings };
@@ -227,7 +227,7 @@ fn on_prepared_stage(
             })?
         });
         let result = match is_ready.recv_timeout(Duration::from_secs(10)) {
-            Ok(()) => act(&Place { lab: &lab, reported }),
+            Ok(()) => act(&ProxiedPath { lab: &lab, reported }),
             Err(_) => Err("the proxy does not begin".into()),
         };
         drop(stop);
@@ -237,7 +237,7 @@ fn on_prepared_stage(
 }
 
 /// Returns the time until the first race was won, in milliseconds.
-fn won_after(place: &Place<'_>) -> Result<f64, &'static str> {
+fn won_after(place: &ProxiedPath<'_>) -> Result<f64, &'static str> {
     place.events("won")[0]["after_ms"].as_f64().ok_or("no time")
 }
 

@@ -40,9 +40,9 @@ const STEP: Duration = Duration::from_micros(1);
 const FLOWS: u64 = 4;
 
 fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
+    let field = |name: &str| Field { name: name.into(), kind: ValueKind::Number };
     let fields = ["bytes", "rtt", "flight"].map(field).to_vec();
-    let variable = |name: &str, access| Variable { name: name.into(), kind: Kind::Number, access };
+    let variable = |name: &str, access| Variable { name: name.into(), kind: ValueKind::Number, access };
     let variables = vec![
         variable("tcp.conn.cc.cwnd", Access::Modifiable { min: 1, max: 1 << 30 }),
         variable("tcp.conn.srtt", Access::Observable),
@@ -53,7 +53,7 @@ fn schema() -> Arc<Schema> {
 
 struct Windows([u64; FLOWS as usize]);
 
-impl State for Windows {
+impl ProviderState for Windows {
     fn read(&self, flow: FlowId, _: VariableId) -> Option<u64> {
         self.0.get(flow.0 as usize).copied()
     }
@@ -124,7 +124,7 @@ impl Setting {
                 let subscription = match case {
                     "interval" => subscription.every(Duration::from_millis(10)),
                     "frequency" => subscription.each_nth(3),
-                    "scope" => subscription.of(Scope::Rule("kind=listener".parse().expect("a rule"))),
+                    "scope" => subscription.with_scope(Scope::Rule("kind=listener".parse().expect("a rule"))),
                     _ => subscription,
                 };
                 if !matches!(case, "empty" | "nobody") {

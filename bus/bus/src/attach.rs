@@ -9,11 +9,11 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use crate::audit::{Act, Origin};
-use crate::bus::{Bus, Pending};
+use crate::audit::{AuditAction, RequestOrigin};
+use crate::bus::{Bus, PendingAnswer};
 use crate::error::{BusError, Refusal};
 use crate::flow::SourceId;
-use crate::order::Order;
+use crate::order::SourceOrder;
 use crate::subscriber::Subscriber;
 
 /// The maximum length of a name, in bytes.
@@ -35,7 +35,7 @@ pub struct Attachment {
 
 /// A change of a provider's attachments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change<'a> {
+pub enum AttachmentChange<'a> {
     /// Attaches a text, and replaces an attachment of the same name.
     Attach {
         name: &'a str,
@@ -54,20 +54,20 @@ pub enum Change<'a> {
     },
 }
 
-impl<'a> Change<'a> {
+impl<'a> AttachmentChange<'a> {
     /// Returns the attachment's name.
     #[must_use]
     pub fn name(&self) -> &'a str {
         match self {
-            Change::Attach { name, .. } | Change::Detach { name, .. } => name,
+            AttachmentChange::Attach { name, .. } | AttachmentChange::Detach { name, .. } => name,
         }
     }
 
     /// Returns the change as the log records it.
-    pub(crate) fn act(&self) -> Act {
+    pub(crate) fn act(&self) -> AuditAction {
         match self {
-            Change::Attach { text, .. } => Act::attached(text),
-            Change::Detach { why, .. } => Act::Detached((*why).to_owned()),
+            AttachmentChange::Attach { text, .. } => AuditAction::attached(text),
+            AttachmentChange::Detach { why, .. } => AuditAction::Detached((*why).to_owned()),
         }
     }
 }
@@ -80,7 +80,7 @@ pub trait Attachable: Send + Sync {
     ///
     /// # Errors
     /// [`Refusal::Unable`], with the faults and their places.
-    fn prepare(&self, change: Change<'_>) -> Result<(Step, String), Refusal>;
+    fn prepare(&self, change: AttachmentChange<'_>) -> Result<(Step, String), Refusal>;
 
     /// Returns the present attachments, in the order in which they were attached.
     fn attachments(&self) -> Vec<Attachment>;
@@ -102,9 +102,9 @@ pub(crate) struct Attaching {
 /// A change whose step the provider carries out. Its result goes to
 /// [`Source::stepped`](crate::Source::stepped).
 pub struct Stepping {
-    pub(crate) who: (Arc<str>, Origin),
+    pub(crate) who: (Arc<str>, RequestOrigin),
     pub(crate) name: String,
-    pub(crate) act: Act,
+    pub(crate) act: AuditAction,
     pub(crate) reply: SyncSender<Result<String, Refusal>>,
     pub(crate) warnings: String,
 }
@@ -132,8 +132,11 @@ impl Subscriber {
         name: &str,
         text: &str,
         params: &[String],
-    ) -> Result<Pending<Result<String, Refusal>>, BusError> {
-        self.change_attachments(source, Change::Attach { name, text, params, who: self.name() })
+    ) -> Result<PendingAnswer<Result<String, Refusal>>, BusError> {
+        self.change_attachments(
+            source,
+            AttachmentChange::Attach { name, text, params, who: self.name() },
+        )
     }
 
     /// Removes an attachment from a source, whichever subscriber made it. The log records `why`, which is
@@ -146,8 +149,8 @@ impl Subscriber {
         source: SourceId,
         name: &str,
         why: &str,
-    ) -> Result<Pending<Result<String, Refusal>>, BusError> {
-        self.change_attachments(source, Change::Detach { name, why })
+    ) -> Result<PendingAnswer<Result<String, Refusal>>, BusError> {
+        self.change_attachments(source, AttachmentChange::Detach { name, why })
     }
 
     /// Returns the attachments of a source; `None` if the source takes none.
@@ -162,8 +165,8 @@ impl Subscriber {
     fn change_attachments(
         &self,
         source: SourceId,
-        change: Change<'_>,
-    ) -> Result<Pending<Result<String, Refusal>>, BusError> {
+        change: AttachmentChange<'_>,
+    ) -> Result<PendingAnswer<Result<String, Refusal>>, BusError> {
         let name = change.name();
         if !is_name(name) {
             return Err(BusError::Name(name.chars().take(NAME).collect()));
@@ -188,8 +191,9 @@ impl Subscriber {
             warnings,
         };
         let attaching = Attaching { stepping, step };
-        self.bus().order(source, Order::Attach(Box::new(attaching)))?;
-        Ok(Pending(answer))
+        self.bus()
+            .order(source, SourceOrder::Attach(Box::new(attaching)))?;
+        Ok(PendingAnswer(answer))
     }
 }
 

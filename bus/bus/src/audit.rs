@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 use hawser_time::Instant;
 
-use crate::flow::Target;
+use crate::flow::SourceFlow;
 
 /// An operation on a variable or on an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum AuditAction {
     /// It was set, most recently to this value.
     Set(u64),
     /// A request to set it was refused, for this reason.
@@ -26,8 +26,8 @@ pub enum Act {
     Panicked(String),
     /// Another subscriber of higher priority took it from this one.
     Lost,
-    /// An attachment of this name was added or replaced. The value identifies its text, as [`Act::attached`]
-    /// makes it.
+    /// An attachment of this name was added or replaced. The value identifies its text, as
+    /// [`AuditAction::attached`] makes it.
     Attached(String),
     /// An attachment was removed. The value is the reason, or empty if its removal was requested.
     Detached(String),
@@ -36,40 +36,41 @@ pub enum Act {
 /// The hexadecimal digits of a text's hash in the log.
 const DIGITS: usize = 16;
 
-impl Act {
+impl AuditAction {
     /// Makes the entry for a text that was attached: the log has the beginning of its SHA-256, as `sha256sum`
     /// prints it.
     #[must_use]
-    pub fn attached(text: &str) -> Act {
+    pub fn attached(text: &str) -> AuditAction {
         let hash = hmac_sha256::Hash::hash(text.as_bytes());
         let digits = hash.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}"));
-        Act::Attached(digits.collect())
+        AuditAction::Attached(digits.collect())
     }
 
     /// Returns its name in documents.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Act::Set(_) => "set",
-            Act::Refused(_) => "refused",
-            Act::Expired => "expired",
-            Act::Released => "released",
-            Act::HolderGone => "holder_gone",
-            Act::Panicked(_) => "panicked",
-            Act::Lost => "lost",
-            Act::Attached(_) => "attached",
-            Act::Detached(_) => "detached",
+            AuditAction::Set(_) => "set",
+            AuditAction::Refused(_) => "refused",
+            AuditAction::Expired => "expired",
+            AuditAction::Released => "released",
+            AuditAction::HolderGone => "holder_gone",
+            AuditAction::Panicked(_) => "panicked",
+            AuditAction::Lost => "lost",
+            AuditAction::Attached(_) => "attached",
+            AuditAction::Detached(_) => "detached",
         }
     }
 
-    fn merges_with(&self, later: &Act) -> bool {
+    fn merges_with(&self, later: &AuditAction) -> bool {
         match (self, later) {
-            (Act::Set(_), Act::Set(_))
-            | (Act::Expired, Act::Expired)
-            | (Act::Released, Act::Released)
-            | (Act::HolderGone, Act::HolderGone)
-            | (Act::Lost, Act::Lost) => true,
-            (Act::Refused(a), Act::Refused(b)) | (Act::Attached(a), Act::Attached(b)) => a == b,
+            (AuditAction::Set(_), AuditAction::Set(_))
+            | (AuditAction::Expired, AuditAction::Expired)
+            | (AuditAction::Released, AuditAction::Released)
+            | (AuditAction::HolderGone, AuditAction::HolderGone)
+            | (AuditAction::Lost, AuditAction::Lost) => true,
+            (AuditAction::Refused(a), AuditAction::Refused(b))
+            | (AuditAction::Attached(a), AuditAction::Attached(b)) => a == b,
             _ => false,
         }
     }
@@ -77,14 +78,14 @@ impl Act {
 
 /// The origin of a subscriber's requests, as far as it is known, for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct RequestOrigin {
     pub user: Option<u32>,
     pub process: Option<u32>,
 }
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuditEntry {
     /// The time of the first occurrence, by the provider's clock.
     pub first: Instant,
     /// The time of the last occurrence, by the provider's clock.
@@ -95,20 +96,20 @@ pub struct Entry {
     pub wall: Option<(Instant, Instant)>,
     /// The name of the subscriber or process that did it.
     pub who: String,
-    pub origin: Origin,
+    pub origin: RequestOrigin,
     /// The flow; [`FlowId::ALL`](crate::FlowId::ALL) for an attachment.
-    pub target: Target,
+    pub target: SourceFlow,
     /// The name of the variable or of the attachment.
     pub variable: String,
     /// The variable's value before the first occurrence.
     pub before: u64,
-    pub act: Act,
+    pub act: AuditAction,
 }
 
 /// The most recent entries, up to a capacity.
 #[derive(Debug)]
 pub struct Audit {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<AuditEntry>,
     capacity: usize,
     forgotten: u64,
 }
@@ -126,13 +127,13 @@ impl Audit {
     /// Adds an entry. It extends an earlier one if that is of the same kind and the variable has not changed
     /// otherwise since. Where several subscribers contend for the variable, each subscriber has one entry for
     /// each act, even if entries of the others came in between.
-    pub fn add(&mut self, entry: Entry) {
-        let same = |there: &&mut Entry| there.target == entry.target && there.variable == entry.variable;
-        let is_own = |there: &Entry| there.who == entry.who && there.origin == entry.origin;
-        let mut near: Vec<&mut Entry> = self.entries.iter_mut().rev().take(NEAR).filter(same).collect();
+    pub fn add(&mut self, entry: AuditEntry) {
+        let same = |there: &&mut AuditEntry| there.target == entry.target && there.variable == entry.variable;
+        let is_own = |there: &AuditEntry| there.who == entry.who && there.origin == entry.origin;
+        let mut near: Vec<&mut AuditEntry> = self.entries.iter_mut().rev().take(NEAR).filter(same).collect();
         let is_fought_for = near.iter().any(|there| !is_own(there));
         near.truncate(if is_fought_for { NEAR } else { 1 });
-        let like = |there: &&mut Entry| is_own(there) && there.act.merges_with(&entry.act);
+        let like = |there: &&mut AuditEntry| is_own(there) && there.act.merges_with(&entry.act);
         if let Some(there) = near.into_iter().find(like) {
             there.last = entry.last;
             there.wall = there
@@ -151,7 +152,7 @@ impl Audit {
     }
 
     /// Returns the entries, oldest first.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &AuditEntry> {
         self.entries.iter()
     }
 
@@ -182,24 +183,27 @@ mod tests {
     /// FIPS 180-2, appendix B.1.
     #[test]
     fn different_texts_have_separate_entries() {
-        assert_eq!(Act::attached("abc"), Act::Attached("ba7816bf8f01cfea".into()));
+        assert_eq!(
+            AuditAction::attached("abc"),
+            AuditAction::Attached("ba7816bf8f01cfea".into())
+        );
         let mut audit = Audit::new(9);
         for (at, text) in ["abc", "abc", "abd", "abc"].into_iter().enumerate() {
-            audit.add(entry(at as u64, "some", Act::attached(text)));
+            audit.add(entry(at as u64, "some", AuditAction::attached(text)));
         }
         assert_eq!(audit.entries().map(|e| e.count).collect::<Vec<_>>(), [2, 1, 1]);
     }
 
-    fn entry(at: u64, who: &str, act: Act) -> Entry {
+    fn entry(at: u64, who: &str, act: AuditAction) -> AuditEntry {
         let at = Instant::from_nanos(at);
-        Entry {
+        AuditEntry {
             first: at,
             last: at,
             count: 1,
             wall: Some((at, at)),
             who: who.into(),
-            origin: Origin::default(),
-            target: Target { source: SourceId(0), flow: FlowId(0) },
+            origin: RequestOrigin::default(),
+            target: SourceFlow { source: SourceId(0), flow: FlowId(0) },
             variable: "tcp.conn.cc.cwnd".into(),
             before: 0,
             act,
@@ -211,10 +215,10 @@ mod tests {
     fn a_contested_variable_has_one_entry_per_act_and_subscriber() {
         let mut audit = Audit::new(99);
         for at in (0..4000).step_by(4) {
-            audit.add(entry(at, "low", Act::Set(at)));
-            audit.add(entry(at + 1, "low", Act::Lost));
-            audit.add(entry(at + 2, "high", Act::Set(7)));
-            audit.add(entry(at + 3, "high", Act::Expired));
+            audit.add(entry(at, "low", AuditAction::Set(at)));
+            audit.add(entry(at + 1, "low", AuditAction::Lost));
+            audit.add(entry(at + 2, "high", AuditAction::Set(7)));
+            audit.add(entry(at + 3, "high", AuditAction::Expired));
         }
         let seen: Vec<_> = audit
             .entries()
@@ -242,8 +246,8 @@ mod tests {
     fn entries_of_two_processes_of_one_name_are_kept_apart() {
         let mut audit = Audit::new(9);
         for process in [1, 1, 2] {
-            let origin = Origin { user: Some(0), process: Some(process) };
-            audit.add(Entry { origin, ..entry(5, "modify", Act::Set(1)) });
+            let origin = RequestOrigin { user: Some(0), process: Some(process) };
+            audit.add(AuditEntry { origin, ..entry(5, "modify", AuditAction::Set(1)) });
         }
         assert_eq!(audit.entries().map(|e| e.count).collect::<Vec<_>>(), [2, 1]);
     }
@@ -251,20 +255,20 @@ mod tests {
     #[test]
     fn repeated_entries_are_counted_and_different_ones_kept_apart() {
         let mut audit = Audit::new(3);
-        (0..1000).for_each(|at| audit.add(entry(at, "fast", Act::Set(at))));
-        audit.add(entry(1000, "fast", Act::Expired));
-        audit.add(entry(1001, "fast", Act::Set(5)));
+        (0..1000).for_each(|at| audit.add(entry(at, "fast", AuditAction::Set(at))));
+        audit.add(entry(1000, "fast", AuditAction::Expired));
+        audit.add(entry(1001, "fast", AuditAction::Set(5)));
         let seen: Vec<_> = audit
             .entries()
             .map(|e| (e.first.as_nanos(), e.last.as_nanos(), e.count, e.act.clone()))
             .collect();
         let want = [
-            (0, 999, 1000, Act::Set(999)),
-            (1000, 1000, 1, Act::Expired),
-            (1001, 1001, 1, Act::Set(5)),
+            (0, 999, 1000, AuditAction::Set(999)),
+            (1000, 1000, 1, AuditAction::Expired),
+            (1001, 1001, 1, AuditAction::Set(5)),
         ];
         assert_eq!(seen, want);
-        audit.add(entry(1002, "other", Act::Refused("held".into())));
+        audit.add(entry(1002, "other", AuditAction::Refused("held".into())));
         assert_eq!((audit.entries().count(), audit.forgotten()), (3, 1));
         let mut all = Audit::new(9);
         audit.drain_into(&mut all);

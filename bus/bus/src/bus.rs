@@ -9,12 +9,12 @@ use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::attach::Attachable;
-use crate::audit::{Audit, Entry, Origin};
+use crate::audit::{Audit, AuditEntry, RequestOrigin};
 use crate::documents::Documents;
 use crate::error::BusError;
 use crate::flow::SourceId;
 use crate::notice::Notices;
-use crate::order::{Admitted, Compiled, Order, Outlet, SubscriberId};
+use crate::order::{Admitted, Compiled, Outlet, SourceOrder, SubscriberId};
 use crate::pattern::Pattern;
 use crate::rights::Rights;
 use crate::ring::{Ring, Waker};
@@ -64,21 +64,21 @@ impl std::fmt::Debug for Bus {
 
 #[derive(Default)]
 struct Inner {
-    sources: Vec<Line>,
+    sources: Vec<SourceEntry>,
     gone: VecDeque<(SourceId, Arc<Schema>)>,
     documents: Option<Weak<dyn Documents>>,
-    subscribers: Vec<Known>,
-    subscriptions: Vec<Standing>,
+    subscribers: Vec<SubscriberEntry>,
+    subscriptions: Vec<PersistentSubscription>,
     next_source: u32,
     next_subscriber: u32,
     next_subscription: u32,
 }
 
 /// The bus's end of a source.
-struct Line {
+struct SourceEntry {
     id: SourceId,
     schema: Arc<Schema>,
-    orders: Sender<Order>,
+    orders: Sender<SourceOrder>,
     /// The number of orders queued at the source.
     called: Arc<AtomicUsize>,
     waker: Option<Waker>,
@@ -88,7 +88,7 @@ struct Line {
 /// The handles that a source receives when it registers with the bus.
 pub(crate) struct Registered {
     pub(crate) id: SourceId,
-    pub(crate) orders: Receiver<Order>,
+    pub(crate) orders: Receiver<SourceOrder>,
     /// The number of orders queued at this source.
     pub(crate) called: Arc<AtomicUsize>,
     pub(crate) audit: Arc<Mutex<Audit>>,
@@ -99,18 +99,18 @@ pub(crate) struct Registered {
 pub(crate) type Factory = Arc<dyn Fn() -> Box<dyn Tware> + Send + Sync>;
 
 /// A subscriber, as the bus records it.
-struct Known {
+struct SubscriberEntry {
     id: SubscriberId,
     name: Arc<str>,
     rights: Arc<Rights>,
     priority: u8,
     in_loop: Option<Factory>,
-    origin: Origin,
+    origin: RequestOrigin,
     notices: Arc<Notices>,
 }
 
 /// A subscription that also applies to sources that register later.
-struct Standing {
+struct PersistentSubscription {
     id: SubscriptionId,
     subscriber: SubscriberId,
     subscription: Subscription,
@@ -136,9 +136,9 @@ pub struct Subscribed {
 
 /// An answer that a source has yet to give.
 #[derive(Debug)]
-pub struct Pending<T>(pub(crate) Receiver<T>);
+pub struct PendingAnswer<T>(pub(crate) Receiver<T>);
 
-impl<T> Pending<T> {
+impl<T> PendingAnswer<T> {
     /// Waits for the answer, for at most `timeout`. The thread that drives the source must not call this.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Bus {
         let mut inner = self.lock();
         let id = SourceId(inner.next_source);
         inner.next_source += 1;
-        let line = Line {
+        let line = SourceEntry {
             id,
             schema: schema.clone(),
             orders: sender,
@@ -189,11 +189,11 @@ impl Bus {
             attachable,
         };
         for subscriber in &inner.subscribers {
-            line.order(Order::Admit(Box::new(subscriber.admitted(schema))));
+            line.order(SourceOrder::Admit(Box::new(subscriber.admitted(schema))));
         }
         for standing in &inner.subscriptions {
             if let Some(compiled) = inner.compile(standing, schema) {
-                line.order(Order::Subscribe(Box::new(compiled)));
+                line.order(SourceOrder::Subscribe(Box::new(compiled)));
             }
         }
         inner.sweep();
@@ -224,7 +224,7 @@ impl Bus {
     /// # Errors
     /// When its rights do not allow that priority, or there are too many subscribers.
     pub fn join(&self, name: &str, rights: Rights, priority: u8) -> Result<Subscriber, BusError> {
-        self.admit(name, rights, priority, None, Origin::default(), None)
+        self.admit(name, rights, priority, None, RequestOrigin::default(), None)
     }
 
     /// Adds a subscriber that lives elsewhere, such as in another process. `waker` is called when notices are
@@ -234,7 +234,7 @@ impl Bus {
     /// As [`Bus::join`].
     pub fn join_from(
         &self,
-        origin: Origin,
+        origin: RequestOrigin,
         name: &str,
         rights: Rights,
         priority: u8,
@@ -250,7 +250,7 @@ impl Bus {
         rights: Rights,
         priority: u8,
         in_loop: Option<Factory>,
-        origin: Origin,
+        origin: RequestOrigin,
         waker: Option<Waker>,
     ) -> Result<Subscriber, BusError> {
         if priority > rights.priority {
@@ -264,7 +264,7 @@ impl Bus {
         let id = SubscriberId(inner.next_subscriber);
         inner.next_subscriber += 1;
         let notices = Arc::new(Notices::new(waker));
-        let known = Known {
+        let known = SubscriberEntry {
             id,
             name: name.into(),
             rights: Arc::new(rights),
@@ -274,7 +274,7 @@ impl Bus {
             notices: notices.clone(),
         };
         for line in &inner.sources {
-            line.order(Order::Admit(Box::new(known.admitted(&line.schema))));
+            line.order(SourceOrder::Admit(Box::new(known.admitted(&line.schema))));
         }
         inner.subscribers.push(known);
         Ok(Subscriber::new(self.clone(), id, name, origin, notices))
@@ -297,7 +297,7 @@ impl Bus {
             rights,
             priority,
             Some(Arc::new(make)),
-            Origin::default(),
+            RequestOrigin::default(),
             None,
         )?;
         for (number, subscription) in subscriptions.into_iter().enumerate() {
@@ -329,7 +329,7 @@ impl Bus {
                 .find(|m| m.id == id)
                 .map_or_else(String::new, |m| m.name.to_string())
         };
-        let shown = |s: &Standing| Subscribed {
+        let shown = |s: &PersistentSubscription| Subscribed {
             id: s.id,
             who: who(s.subscriber),
             subscription: s.subscription.clone(),
@@ -340,7 +340,7 @@ impl Bus {
     /// Returns the log of modifications, oldest first, and the number of entries dropped for newer ones.
     /// Modifications of the last tenth of a second may be missing.
     #[must_use]
-    pub fn audit(&self) -> (Vec<Entry>, u64) {
+    pub fn audit(&self) -> (Vec<AuditEntry>, u64) {
         let log = self.audit.lock().0.clone();
         let audit = log.lock();
         (audit.entries().cloned().collect(), audit.forgotten())
@@ -359,10 +359,10 @@ impl Bus {
         inner.check(subscriber, &mut subscription)?;
         let id = SubscriptionId(inner.next_subscription);
         inner.next_subscription += 1;
-        let standing = Standing { id, subscriber, subscription, outlet };
+        let standing = PersistentSubscription { id, subscriber, subscription, outlet };
         for line in &inner.sources {
             if let Some(compiled) = inner.compile(&standing, &line.schema) {
-                line.order(Order::Subscribe(Box::new(compiled)));
+                line.order(SourceOrder::Subscribe(Box::new(compiled)));
             }
         }
         inner.subscriptions.push(standing);
@@ -385,7 +385,7 @@ impl Bus {
             Subscription { events: there.events.clone(), with: there.with.clone(), ..subscription };
         inner.check(subscriber, &mut subscription)?;
         for line in &inner.sources {
-            line.order(Order::Change(
+            line.order(SourceOrder::Change(
                 id,
                 subscription.filter,
                 subscription.scope.clone(),
@@ -403,7 +403,7 @@ impl Bus {
         inner
             .sources
             .iter()
-            .for_each(|line| line.order(Order::Unsubscribe(id)));
+            .for_each(|line| line.order(SourceOrder::Unsubscribe(id)));
         Ok(())
     }
 
@@ -416,10 +416,10 @@ impl Bus {
         inner
             .sources
             .iter()
-            .for_each(|line| line.order(Order::Expel(subscriber)));
+            .for_each(|line| line.order(SourceOrder::Expel(subscriber)));
     }
 
-    pub(crate) fn order(&self, source: SourceId, order: Order) -> Result<(), BusError> {
+    pub(crate) fn order(&self, source: SourceId, order: SourceOrder) -> Result<(), BusError> {
         let inner = self.lock();
         let line = inner.sources.iter().find(|line| line.id == source);
         line.ok_or(BusError::NoSource(source.0))?.order(order);
@@ -427,7 +427,7 @@ impl Bus {
     }
 
     /// Sends an order to each source.
-    pub(crate) fn order_all(&self, order: impl Fn() -> Order) {
+    pub(crate) fn order_all(&self, order: impl Fn() -> SourceOrder) {
         self.lock().sources.iter().for_each(|line| line.order(order()));
     }
 
@@ -466,7 +466,7 @@ impl Bus {
             return;
         };
         line.schema = schema.clone();
-        line.order(Order::Offer(schema.clone(), compiled));
+        line.order(SourceOrder::Offer(schema.clone(), compiled));
     }
 
     /// Returns the attachment checker of a source, and the source's provider.
@@ -488,13 +488,16 @@ impl Bus {
     }
 }
 
-impl Line {
+impl SourceEntry {
     /// Sends an order and wakes the source. A source that is gone, or whose queue has been full for very
     /// long, does not receive it. A caller that waits for an answer then gets [`BusError::Timeout`].
-    fn order(&self, order: Order) {
+    fn order(&self, order: SourceOrder) {
         // Orders that end something are never dropped, because there are no more of them than of orders that
         // began something. Nor are orders about the source's own schema.
-        let ends = matches!(order, Order::Expel(_) | Order::Unsubscribe(_) | Order::Offer(..));
+        let ends = matches!(
+            order,
+            SourceOrder::Expel(_) | SourceOrder::Unsubscribe(_) | SourceOrder::Offer(..)
+        );
         if !ends && self.called.load(Ordering::Relaxed) >= ORDERS {
             return;
         }
@@ -513,7 +516,7 @@ impl Line {
     }
 }
 
-impl Known {
+impl SubscriberEntry {
     fn admitted(&self, schema: &Schema) -> Admitted {
         let ids = (0..schema.variables().len()).map(|at| crate::VariableId(at as u16));
         Admitted {
@@ -545,7 +548,7 @@ impl Inner {
 
     /// Returns the index of a subscriber's subscription.
     fn own(&self, subscriber: SubscriberId, id: SubscriptionId) -> Result<usize, BusError> {
-        let own = |s: &Standing| s.id == id && s.subscriber == subscriber;
+        let own = |s: &PersistentSubscription| s.id == id && s.subscriber == subscriber;
         self.subscriptions
             .iter()
             .position(own)
@@ -629,7 +632,7 @@ impl Inner {
 
     /// Compiles a subscription into a source's numbers; `None` when the source has no event of the
     /// subscription.
-    fn compile(&self, standing: &Standing, schema: &Schema) -> Option<Compiled> {
+    fn compile(&self, standing: &PersistentSubscription, schema: &Schema) -> Option<Compiled> {
         let known = self
             .subscribers
             .iter()
@@ -662,7 +665,7 @@ impl Inner {
     }
 }
 
-impl Line {
+impl SourceEntry {
     fn has_any(&self, events: &[Pattern]) -> bool {
         events
             .iter()

@@ -36,19 +36,19 @@ pub trait Documents: Send + Sync {
     ///
     /// # Errors
     /// The faults of the filter.
-    fn watch(&self, filter: &str) -> Result<Box<dyn Watch>, Vec<Fault>>;
+    fn watch(&self, filter: &str) -> Result<Box<dyn DocumentWatch>, Vec<Fault>>;
 }
 
 /// Changes of documents since the watch began. The provider never waits for the watcher.
-pub trait Watch: Send + Sync {
+pub trait DocumentWatch: Send + Sync {
     /// Returns the next event. The future may be dropped before it is ready, without losing an event.
     fn next(&mut self) -> NextEvent<'_>;
 }
 
-/// The next event of a [`Watch`].
+/// The next event of a [`DocumentWatch`].
 pub type NextEvent<'a> = Pin<Box<dyn Future<Output = Result<String, WatchEnd>> + Send + 'a>>;
 
-/// The reasons for which a [`Watch`] ends.
+/// The reasons for which a [`DocumentWatch`] ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchEnd {
     /// The watcher was too slow, and this many events were missed.

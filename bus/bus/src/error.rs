@@ -2,17 +2,17 @@
 
 use std::fmt::Display;
 
-use crate::flow::Target;
+use crate::flow::SourceFlow;
 
 /// The reasons for which a source refuses a modification, or a change of its attachments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The flow is gone, or never existed.
     #[error("the flow {0} does not exist")]
-    NoFlow(Target),
+    NoFlow(SourceFlow),
     /// The flow has no such variable, because it is of another kind.
     #[error("the flow {0} is of another kind and does not have this variable")]
-    NotOfFlow(Target),
+    NotOfFlow(SourceFlow),
     /// The subscriber has no right to set the variable.
     #[error("the subscriber has no right to set the variable")]
     NoRight,

@@ -43,15 +43,16 @@ pub enum Passage {
 
 /// The state of both filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gate {
+pub struct FilterState {
     /// The end of the running interval.
     until: Option<Instant>,
     /// The number of survivors since the last event that passed.
     survivors: u32,
 }
 
-impl Gate {
-    /// Judges an event. If an interval has ended before `now`, the caller must call [`Gate::close`] first.
+impl FilterState {
+    /// Judges an event. If an interval has ended before `now`, the caller must call [`FilterState::close`]
+    /// first.
     pub fn judge(&mut self, filter: &Filter, now: Instant) -> Passage {
         if filter.interval.is_zero() {
             return if self.survive(filter) {
@@ -108,9 +109,9 @@ mod tests {
     /// Runs a filter over events at `times`, ascending, up to `end`, in nanoseconds. Returns the index of
     /// each delivered event and the time of its delivery.
     fn run(filter: Filter, times: &[u64], end: u64) -> Vec<(usize, u64)> {
-        let mut gate = Gate::default();
+        let mut gate = FilterState::default();
         let (mut kept, mut out) = (0, Vec::new());
-        let close = |gate: &mut Gate, kept: usize, now, out: &mut Vec<_>| {
+        let close = |gate: &mut FilterState, kept: usize, now, out: &mut Vec<_>| {
             let until = gate.until();
             if gate.close(&filter, Instant::from_nanos(now)) == Some(true) {
                 out.push((kept, until.expect("it was open").as_nanos()));

@@ -18,14 +18,14 @@ impl FlowId {
 
 /// A flow together with its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Target {
+pub struct SourceFlow {
     pub source: SourceId,
     /// The flow, among those of the source.
     pub flow: FlowId,
 }
 
 /// Prints `3:1f`: the source's number and, in hexadecimal, the flow's.
-impl fmt::Display for Target {
+impl fmt::Display for SourceFlow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{:x}", self.source.0, self.flow.0)
     }
@@ -36,17 +36,17 @@ impl fmt::Display for Target {
 #[error("`{0}` is not a flow: expected SOURCE:FLOW, for instance 3:1f")]
 pub struct TargetError(pub String);
 
-impl std::str::FromStr for Target {
+impl std::str::FromStr for SourceFlow {
     type Err = TargetError;
 
-    fn from_str(text: &str) -> Result<Target, TargetError> {
+    fn from_str(text: &str) -> Result<SourceFlow, TargetError> {
         let parts = text
             .split_once(':')
             .and_then(|(source, flow)| Some((source.parse().ok()?, u64::from_str_radix(flow, 16).ok()?)));
         let Some((source, flow)) = parts else {
             return Err(TargetError(text.to_owned()));
         };
-        Ok(Target { source: SourceId(source), flow: FlowId(flow) })
+        Ok(SourceFlow { source: SourceId(source), flow: FlowId(flow) })
     }
 }
 

@@ -29,9 +29,9 @@ mod documents;
 mod error;
 mod filter;
 mod flow;
-mod hands;
-mod hold;
+mod lease;
 mod map;
+mod modifications;
 mod notice;
 mod order;
 mod pattern;
@@ -48,25 +48,25 @@ mod tests;
 mod tware;
 pub mod twares;
 
-pub use attach::{Attachable, Attachment, Change, Step, Stepping};
-pub use audit::{Act, Audit, Entry, Origin};
-pub use bus::{Bus, Pending, SourceInfo, Subscribed, WallClock};
-pub use documents::{Documents, Fault, NextEvent, Watch, WatchEnd};
+pub use attach::{Attachable, Attachment, AttachmentChange, Step, Stepping};
+pub use audit::{Audit, AuditAction, AuditEntry, RequestOrigin};
+pub use bus::{Bus, PendingAnswer, SourceInfo, Subscribed, WallClock};
+pub use documents::{DocumentWatch, Documents, Fault, NextEvent, WatchEnd};
 pub use error::{BusError, Refusal};
-pub use filter::{Filter, Gate, Passage};
-pub use flow::{ATTRIBUTES, FlowId, FlowInfo, SourceId, Target};
-pub use hands::{Hands, Modification};
-pub use hold::{Hold, Holds};
+pub use filter::{Filter, FilterState, Passage};
+pub use flow::{ATTRIBUTES, FlowId, FlowInfo, SourceFlow, SourceId};
+pub use lease::{Lease, LeaseTable};
+pub use modifications::{Hands, Modification};
 pub use notice::{MAX_NOTICES, Notice};
 pub use pattern::Pattern;
 pub use rights::{Grant, Rights};
 pub use schema::{
-    Access, EventId, EventType, Field, Kind, MAX_EVENTS, MAX_FIELDS, MAX_VARIABLES, Schema, SchemaError,
+    Access, EventId, EventType, Field, MAX_EVENTS, MAX_FIELDS, MAX_VARIABLES, Schema, SchemaError, ValueKind,
     Variable, VariableId,
 };
 pub use scope::{Rule, RuleError, Scope};
 pub use signal::{MAX_VALUES, Signal, SignalBuf, SubscriptionId};
-pub use source::{Common, Source, State};
-pub use subscriber::{Probe, Subscriber};
-pub use subscription::{Place, Statistics, Subscription};
+pub use source::{ProviderState, SharedSubscription, Source};
+pub use subscriber::{FlowSnapshot, Subscriber};
+pub use subscription::{Statistics, Subscription, TwarePlacement};
 pub use tware::{Tware, run_waiting};

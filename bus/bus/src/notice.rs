@@ -5,7 +5,7 @@ use std::fmt;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::flow::Target;
+use crate::flow::SourceFlow;
 use crate::ring::Waker;
 use crate::schema::VariableId;
 
@@ -17,7 +17,7 @@ pub const MAX_NOTICES: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The flow of the variable.
-    pub target: Target,
+    pub target: SourceFlow,
     /// The variable that was held.
     pub variable: VariableId,
     /// The reason why the lease ended: a phrase without a full stop.

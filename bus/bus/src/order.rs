@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use crate::attach::Attaching;
-use crate::audit::Origin;
+use crate::audit::RequestOrigin;
 use crate::error::Refusal;
 use crate::filter::Filter;
 use crate::flow::{FlowId, FlowInfo};
@@ -15,7 +15,7 @@ use crate::ring::{Consumer, Ring};
 use crate::schema::{EventId, Schema, VariableId};
 use crate::scope::Scope;
 use crate::signal::SubscriptionId;
-use crate::subscriber::Probe;
+use crate::subscriber::FlowSnapshot;
 use crate::subscription::Statistics;
 use crate::tware::Tware;
 
@@ -50,7 +50,7 @@ pub(crate) enum Outlet {
 pub(crate) struct Admitted {
     pub(crate) id: SubscriberId,
     pub(crate) name: Arc<str>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: RequestOrigin,
     /// The queue for notices of leases that ended early.
     pub(crate) notices: Arc<Notices>,
     /// The smallest and the largest value that it may set, by variable.
@@ -70,7 +70,7 @@ pub(crate) struct Steering {
 }
 
 /// An order. A reply is dropped if the caller has stopped waiting for it.
-pub(crate) enum Order {
+pub(crate) enum SourceOrder {
     Admit(Box<Admitted>),
     Expel(SubscriberId),
     /// The subscriber's modifications come through this ring from now on.
@@ -88,7 +88,7 @@ pub(crate) enum Order {
         u8,
         SyncSender<Result<u64, Refusal>>,
     ),
-    Probe(FlowId, Vec<VariableId>, SyncSender<Option<Probe>>),
+    Probe(FlowId, Vec<VariableId>, SyncSender<Option<FlowSnapshot>>),
     Flows(SyncSender<Vec<(FlowId, FlowInfo)>>),
     Statistics(SubscriptionId, SyncSender<Statistics>),
     Attach(Box<Attaching>),

@@ -85,12 +85,12 @@ impl Rights {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Kind, Variable};
+    use crate::schema::{ValueKind, Variable};
 
     #[test]
     fn a_grant_never_exceeds_the_program() {
         let access = Access::Modifiable { min: 10, max: 100 };
-        let variable = |name: &str, access| Variable { name: name.into(), kind: Kind::Number, access };
+        let variable = |name: &str, access| Variable { name: name.into(), kind: ValueKind::Number, access };
         let schema = Schema::new(
             "tcp",
             vec![],

@@ -45,12 +45,12 @@ const ATTEMPTS: usize = 64;
 pub const MAX_SLOTS: usize = 1 << 16;
 
 /// The words that a ring lies in.
-pub trait Memory: Send + Sync {
+pub trait RingMemory: Send + Sync {
     /// Returns the words, the same slice at each call.
     fn words(&self) -> &[AtomicU64];
 }
 
-impl Memory for Box<[AtomicU64]> {
+impl RingMemory for Box<[AtomicU64]> {
     fn words(&self) -> &[AtomicU64] {
         self
     }
@@ -73,7 +73,7 @@ fn rounded(slots: usize) -> usize {
 /// The producers' end.
 #[derive(Clone)]
 pub struct Ring {
-    memory: Arc<dyn Memory>,
+    memory: Arc<dyn RingMemory>,
     slots: usize,
     waker: Option<Waker>,
 }
@@ -91,7 +91,7 @@ impl Ring {
     #[must_use]
     pub fn new(slots: usize, waker: Option<Waker>) -> (Ring, Consumer) {
         let words: Box<[AtomicU64]> = (0..words_for(slots)).map(|_| AtomicU64::new(0)).collect();
-        let memory: Arc<dyn Memory> = Arc::new(words);
+        let memory: Arc<dyn RingMemory> = Arc::new(words);
         (
             Ring::create(memory.clone(), slots, waker),
             Consumer::over(memory, rounded(slots)),
@@ -103,7 +103,7 @@ impl Ring {
     /// # Panics
     /// When the memory has fewer words.
     #[must_use]
-    pub fn create(memory: Arc<dyn Memory>, slots: usize, waker: Option<Waker>) -> Ring {
+    pub fn create(memory: Arc<dyn RingMemory>, slots: usize, waker: Option<Waker>) -> Ring {
         let slots = rounded(slots);
         let words = memory.words();
         assert!(
@@ -185,7 +185,7 @@ impl Ring {
 
 /// The consumer's end.
 pub struct Consumer {
-    memory: Arc<dyn Memory>,
+    memory: Arc<dyn RingMemory>,
     slots: usize,
     next: u64,
 }
@@ -200,13 +200,13 @@ impl std::fmt::Debug for Consumer {
 }
 
 impl Consumer {
-    fn over(memory: Arc<dyn Memory>, slots: usize) -> Consumer {
+    fn over(memory: Arc<dyn RingMemory>, slots: usize) -> Consumer {
         Consumer { memory, slots, next: 0 }
     }
 
     /// Opens the consumer's end of a ring that another process made; `None` when the memory is not a ring.
     #[must_use]
-    pub fn open(memory: Arc<dyn Memory>) -> Option<Consumer> {
+    pub fn open(memory: Arc<dyn RingMemory>) -> Option<Consumer> {
         let words = memory.words();
         let slots = words.get(1)?.load(Ordering::Relaxed) as usize;
         let right = words[0].load(Ordering::Acquire) == MAGIC
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_producer_survives_arbitrary_words_of_the_consumer() {
         let words: Box<[AtomicU64]> = (0..words_for(4)).map(|_| AtomicU64::new(0)).collect();
-        let memory: Arc<dyn Memory> = Arc::new(words);
+        let memory: Arc<dyn RingMemory> = Arc::new(words);
         let ring = Ring::create(memory.clone(), 4, None);
         let mut rng = fastrand::Rng::with_seed(1);
         for _ in 0..if cfg!(miri) { 300 } else { 10_000 } {
@@ -350,7 +350,7 @@ mod tests {
         let zero: Box<[AtomicU64]> = (0..words_for(4)).map(|_| AtomicU64::new(0)).collect();
         assert!(Consumer::open(Arc::new(zero)).is_none());
         let words: Box<[AtomicU64]> = (0..words_for(4)).map(|_| AtomicU64::new(0)).collect();
-        let memory: Arc<dyn Memory> = Arc::new(words);
+        let memory: Arc<dyn RingMemory> = Arc::new(words);
         let ring = Ring::create(memory.clone(), 4, None);
         let mut consumer = Consumer::open(memory.clone()).expect("a ring");
         assert!(ring.push(&[5]));

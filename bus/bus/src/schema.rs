@@ -15,7 +15,7 @@ pub struct VariableId(pub u16);
 
 /// The meaning of a value, which is always one word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A number: bytes, packets, a count.
     Number,
     /// 0 or 1.
@@ -28,23 +28,23 @@ pub enum Kind {
     Enum(Vec<(u64, String)>),
 }
 
-impl Kind {
+impl ValueKind {
     /// Returns its name in documents.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Kind::Number => "number",
-            Kind::Bool => "bool",
-            Kind::Duration => "duration",
-            Kind::Time => "time",
-            Kind::Enum(_) => "enum",
+            ValueKind::Number => "number",
+            ValueKind::Bool => "bool",
+            ValueKind::Duration => "duration",
+            ValueKind::Time => "time",
+            ValueKind::Enum(_) => "enum",
         }
     }
 
     /// Returns the name of one of an enumeration's values.
     #[must_use]
     pub fn label(&self, value: u64) -> Option<&str> {
-        let Kind::Enum(names) = self else { return None };
+        let ValueKind::Enum(names) = self else { return None };
         names
             .iter()
             .find(|(number, _)| *number == value)
@@ -56,7 +56,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     pub name: String,
-    pub kind: Kind,
+    pub kind: ValueKind,
 }
 
 /// An event that a provider can signal.
@@ -87,7 +87,7 @@ pub enum Access {
 pub struct Variable {
     /// The whole name: `tcp.conn.cc.cwnd`.
     pub name: String,
-    pub kind: Kind,
+    pub kind: ValueKind,
     pub access: Access,
 }
 
@@ -343,12 +343,16 @@ mod tests {
     use super::*;
 
     fn event(name: &str, fields: usize) -> EventType {
-        let field = |i| Field { name: format!("f{i}"), kind: Kind::Number };
+        let field = |i| Field { name: format!("f{i}"), kind: ValueKind::Number };
         EventType { name: name.to_owned(), fields: (0..fields).map(field).collect() }
     }
 
     fn variable(name: &str) -> Variable {
-        Variable { name: name.to_owned(), kind: Kind::Number, access: Access::Observable }
+        Variable {
+            name: name.to_owned(),
+            kind: ValueKind::Number,
+            access: Access::Observable,
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use crate::flow::{ATTRIBUTES, FlowInfo, Target};
+use crate::flow::{ATTRIBUTES, FlowInfo, SourceFlow};
 use crate::pattern::Pattern;
 
 /// The flows to which a subscription applies.
@@ -13,7 +13,7 @@ pub enum Scope {
     #[default]
     All,
     /// This flow only.
-    One(Target),
+    One(SourceFlow),
     /// Flows that match a rule.
     Rule(Rule),
 }
@@ -21,7 +21,7 @@ pub enum Scope {
 impl Scope {
     /// Returns whether a flow is in the scope.
     #[must_use]
-    pub fn holds(&self, flow: Target, info: &FlowInfo) -> bool {
+    pub fn holds(&self, flow: SourceFlow, info: &FlowInfo) -> bool {
         match self {
             Scope::All => true,
             Scope::One(one) => *one == flow,
@@ -38,15 +38,15 @@ pub struct Rule {
     text: String,
     kind: Option<Pattern>,
     label: Option<Pattern>,
-    local: End,
-    remote: End,
+    local: EndpointFilter,
+    remote: EndpointFilter,
     /// The patterns that attributes must match, by the attribute's name.
     attributes: Vec<(&'static str, Pattern)>,
 }
 
 /// Conditions on one end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct End {
+struct EndpointFilter {
     network: Option<(IpAddr, u8)>,
     port: Option<u16>,
 }
@@ -112,7 +112,7 @@ impl Rule {
     }
 }
 
-impl End {
+impl EndpointFilter {
     fn holds(&self, at: Option<std::net::SocketAddr>) -> bool {
         if self.network.is_none() && self.port.is_none() {
             return true;

@@ -2,7 +2,7 @@
 
 use hawser_time::Instant;
 
-use crate::flow::{FlowId, SourceId, Target};
+use crate::flow::{FlowId, SourceFlow, SourceId};
 use crate::schema::EventId;
 
 /// The number of a subscription of a bus, which is never reused.
@@ -49,8 +49,8 @@ impl<'a> Signal<'a> {
 
     /// Returns the flow of the event, with its source.
     #[must_use]
-    pub fn target(&self) -> Target {
-        Target { source: SourceId(self.0[1] as u32), flow: FlowId(self.0[2]) }
+    pub fn target(&self) -> SourceFlow {
+        SourceFlow { source: SourceId(self.0[1] as u32), flow: FlowId(self.0[2]) }
     }
 
     /// Returns the number of signals of this subscription and source that were lost right before this one,
@@ -103,7 +103,7 @@ impl SignalBuf {
     pub(crate) fn begin(
         &mut self,
         subscription: SubscriptionId,
-        target: Target,
+        target: SourceFlow,
         event: EventId,
         now: Instant,
         fields: &[u64],
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_written_signal_is_read_back() {
         let mut buf = SignalBuf::default();
-        let target = Target { source: SourceId(7), flow: FlowId(u64::MAX) };
+        let target = SourceFlow { source: SourceId(7), flow: FlowId(u64::MAX) };
         buf.begin(
             SubscriptionId(9),
             target,
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn values_beyond_the_room_are_left_out() {
         let mut buf = SignalBuf::default();
-        let target = Target { source: SourceId(0), flow: FlowId(0) };
+        let target = SourceFlow { source: SourceId(0), flow: FlowId(0) };
         buf.begin(SubscriptionId(0), target, EventId(0), Instant::ORIGIN, &[1; 40]);
         (0..40).for_each(|n| buf.push(n));
         assert_eq!(buf.signal().fields().len(), MAX_VALUES);

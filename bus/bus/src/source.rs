@@ -18,16 +18,16 @@ use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::attach::{Attachable, Step, Stepping};
-use crate::audit::{Act, Audit, Entry, Origin};
+use crate::audit::{Audit, AuditAction, AuditEntry, RequestOrigin};
 use crate::bus::{Bus, Registered, WallClock};
 use crate::error::Refusal;
-use crate::filter::{Filter, Gate};
-use crate::flow::{FlowId, FlowInfo, SourceId, Target};
-use crate::hands::{Hands, Modification};
-use crate::hold::Holds;
+use crate::filter::{Filter, FilterState};
+use crate::flow::{FlowId, FlowInfo, SourceFlow, SourceId};
+use crate::lease::LeaseTable;
 use crate::map::Map;
+use crate::modifications::{Hands, Modification};
 use crate::notice::Notice;
-use crate::order::{Admitted, Compiled, Order, SubscriberId};
+use crate::order::{Admitted, Compiled, SourceOrder, SubscriberId};
 use crate::ring::Waker;
 use crate::schema::{EventId, Schema, SchemaError, VariableId};
 use crate::scope::Scope;
@@ -35,13 +35,13 @@ use crate::signal::SignalBuf;
 use crate::subscription::Statistics;
 
 /// A provider's state, as a source reads and sets it.
-pub trait State {
+pub trait ProviderState {
     /// Reads a variable of a flow; `None` if the flow is gone or has no such variable.
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64>;
     /// Sets a variable; returns false when the flow is gone or has no such variable.
     fn write(&mut self, flow: FlowId, variable: VariableId, value: u64) -> bool;
-    /// Sets a variable for the length of a lease, which ends with [`State::restore`]. A provider whose flows
-    /// live elsewhere keeps the lease there, so that it ends even if this process dies.
+    /// Sets a variable for the length of a lease, which ends with [`ProviderState::restore`]. A provider
+    /// whose flows live elsewhere keeps the lease there, so that it ends even if this process dies.
     ///
     /// # Errors
     /// [`Refusal::Unable`], with the reason.
@@ -68,7 +68,7 @@ pub trait State {
 
 /// The part that is common to all subscriptions to an event of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Common {
+pub struct SharedSubscription {
     /// The only flow that is wanted; `None`: several, or the subscriptions differ.
     pub flow: Option<FlowId>,
     /// The common filter, of the flow or of all flows. The provider may apply it, and publishes the events
@@ -92,7 +92,7 @@ struct Listener {
     compiled: Compiled,
     /// True if every event passes at once, so that no state is kept.
     open: bool,
-    gates: Map<(FlowId, EventId), Kept>,
+    gates: Map<(FlowId, EventId), FlowFilterState>,
     /// The earliest time of the next search for gates of flows that are gone.
     sweep_due: Instant,
     statistics: Statistics,
@@ -104,9 +104,9 @@ struct Listener {
 
 /// The state of the filters for one event of one flow.
 #[derive(Debug)]
-struct Kept {
+struct FlowFilterState {
     in_scope: bool,
-    gate: Gate,
+    gate: FilterState,
     /// The last event of the running interval.
     held: Option<Box<SignalBuf>>,
 }
@@ -117,7 +117,7 @@ pub struct Source {
     bus: Bus,
     schema: Arc<Schema>,
     attachable: Option<Arc<dyn Attachable>>,
-    orders: Receiver<Order>,
+    orders: Receiver<SourceOrder>,
     /// The number of queued orders.
     called: Arc<AtomicUsize>,
     /// A bit for each event that has subscribers.
@@ -128,7 +128,7 @@ pub struct Source {
     admitted: Vec<Admitted>,
     /// True if modifications of any admitted subscriber come through a ring.
     steered: bool,
-    holds: Holds,
+    holds: LeaseTable,
     /// The ends of intervals, with subscription, flow and event.
     ends: BinaryHeap<Reverse<(Instant, u32, FlowId, EventId)>>,
     audit: Audit,
@@ -203,7 +203,7 @@ impl Source {
             listeners: Vec::new(),
             admitted: Vec::new(),
             steered: false,
-            holds: Holds::default(),
+            holds: LeaseTable::default(),
             ends: BinaryHeap::new(),
             audit: Audit::new(AUDIT_ENTRIES),
             audit_due: Instant::ORIGIN,
@@ -255,27 +255,27 @@ impl Source {
     /// Returns the part that is common to all subscriptions to an event. A provider that can filter at the
     /// origin of events filters by it.
     #[must_use]
-    pub fn common(&self, event: EventId) -> Common {
+    pub fn common(&self, event: EventId) -> SharedSubscription {
         let places = self
             .by_event
             .get(usize::from(event.0))
             .map_or(&[][..], Vec::as_slice);
         let all = || places.iter().map(|at| &self.listeners[*at as usize].compiled);
         let Some(first) = all().next() else {
-            return Common::default();
+            return SharedSubscription::default();
         };
         let flow = match first.scope {
             Scope::All => None,
             Scope::One(target) => Some(target.flow),
-            Scope::Rule(_) => return Common::default(),
+            Scope::Rule(_) => return SharedSubscription::default(),
         };
         if all().any(|other| other.scope != first.scope) {
-            return Common::default();
+            return SharedSubscription::default();
         }
         let filter = all()
             .all(|other| other.filter == first.filter)
             .then_some(first.filter);
-        Common { flow, filter }
+        SharedSubscription { flow, filter }
     }
 
     /// Returns whether an event has subscribers.
@@ -302,13 +302,13 @@ impl Source {
 
     /// Returns the holds, for the provider to read.
     #[must_use]
-    pub fn holds(&self) -> &Holds {
+    pub fn holds(&self) -> &LeaseTable {
         &self.holds
     }
 
     /// Handles everything that is due: ends of leases, orders, modifications from elsewhere, ends of
     /// intervals. Returns true when it did something.
-    pub fn poll<S: State>(&mut self, now: Instant, state: &mut S) -> bool {
+    pub fn poll<S: ProviderState>(&mut self, now: Instant, state: &mut S) -> bool {
         let mut any = false;
         // Leases end before orders are taken: a holder that leaves when its lease is over has not given it
         // back early.
@@ -353,14 +353,14 @@ impl Source {
 
     /// Restores the holders' values of a flow's held variables after an event of the flow.
     #[inline]
-    pub fn settle<S: State>(&mut self, flow: FlowId, state: &mut S) {
+    pub fn settle<S: ProviderState>(&mut self, flow: FlowId, state: &mut S) {
         if !self.holds.is_empty() {
-            settle(self.holds.of(flow), flow, state);
+            settle(self.holds.for_flow(flow), flow, state);
         }
     }
 
     /// Handles the end of a flow: its kept events are delivered now, and its variables are no longer held.
-    pub fn ended<S: State>(&mut self, now: Instant, flow: FlowId, state: &mut S) {
+    pub fn ended<S: ProviderState>(&mut self, now: Instant, flow: FlowId, state: &mut S) {
         for at in 0..self.listeners.len() {
             for k in 0..self.listeners[at].compiled.events.len() {
                 let event = self.listeners[at].compiled.events[k];
@@ -396,7 +396,7 @@ impl Source {
                 flow,
                 hold.variable,
                 hold.own,
-                Act::Refused(why.to_owned()),
+                AuditAction::Refused(why.to_owned()),
             );
         }
     }
@@ -425,16 +425,16 @@ impl Source {
                 FlowId::ALL,
                 name.clone(),
                 0,
-                Act::Refused(why.to_owned()),
+                AuditAction::Refused(why.to_owned()),
             );
         }
     }
 
     /// Returns a subscriber's name and origin for the log.
-    fn who(&self, subscriber: SubscriberId) -> (Arc<str>, Origin) {
+    fn who(&self, subscriber: SubscriberId) -> (Arc<str>, RequestOrigin) {
         let admitted = self.admitted.iter().find(|admitted| admitted.id == subscriber);
         admitted.map_or_else(
-            || ("?".into(), Origin::default()),
+            || ("?".into(), RequestOrigin::default()),
             |admitted| (admitted.name.clone(), admitted.origin),
         )
     }
@@ -448,12 +448,12 @@ impl Source {
         }
     }
 
-    fn target(&self, flow: FlowId) -> Target {
-        Target { source: self.id, flow }
+    fn target(&self, flow: FlowId) -> SourceFlow {
+        SourceFlow { source: self.id, flow }
     }
 
     /// Gives variables whose leases are over back to the provider.
-    fn expire<S: State>(&mut self, now: Instant, state: &mut S) {
+    fn expire<S: ProviderState>(&mut self, now: Instant, state: &mut S) {
         let mut ended = Vec::new();
         self.holds
             .end(|_, hold| hold.until <= now, |flow, hold| ended.push((flow, hold)));
@@ -465,7 +465,7 @@ impl Source {
                 flow,
                 hold.variable,
                 hold.value,
-                Act::Expired,
+                AuditAction::Expired,
             );
         }
     }
@@ -478,7 +478,7 @@ impl Source {
         flow: FlowId,
         variable: VariableId,
         before: u64,
-        act: Act,
+        act: AuditAction,
     ) {
         let who = self.who(subscriber);
         let name = self
@@ -493,11 +493,11 @@ impl Source {
     fn enter(
         &mut self,
         now: Instant,
-        who: &(Arc<str>, Origin),
+        who: &(Arc<str>, RequestOrigin),
         flow: FlowId,
         variable: String,
         before: u64,
-        act: Act,
+        act: AuditAction,
     ) {
         if self.audit.is_empty() {
             self.audit_due = now + AUDIT_EVERY;
@@ -510,13 +510,13 @@ impl Source {
     fn entry(
         &self,
         now: Instant,
-        (who, origin): &(Arc<str>, Origin),
+        (who, origin): &(Arc<str>, RequestOrigin),
         flow: FlowId,
         variable: String,
         before: u64,
-        act: Act,
-    ) -> Entry {
-        Entry {
+        act: AuditAction,
+    ) -> AuditEntry {
+        AuditEntry {
             first: now,
             last: now,
             count: 1,
@@ -549,7 +549,7 @@ impl Drop for Source {
 }
 
 /// Returns the value that the provider itself wrote last: it may have done so since the flow was settled.
-fn last_word<S: State>(state: &S, flow: FlowId, hold: &crate::hold::Hold) -> u64 {
+fn last_word<S: ProviderState>(state: &S, flow: FlowId, hold: &crate::lease::Lease) -> u64 {
     state
         .read(flow, hold.variable)
         .filter(|value| *value != hold.value)
@@ -557,7 +557,7 @@ fn last_word<S: State>(state: &S, flow: FlowId, hold: &crate::hold::Hold) -> u64
 }
 
 /// Writes the held values of a flow again, where the provider has written something else.
-fn settle<S: State>(holds: &mut [crate::hold::Hold], flow: FlowId, state: &mut S) {
+fn settle<S: ProviderState>(holds: &mut [crate::lease::Lease], flow: FlowId, state: &mut S) {
     for hold in holds {
         let Some(value) = state.read(flow, hold.variable) else {
             continue;

@@ -9,13 +9,13 @@ use std::time::Duration;
 use hawser_time::Instant;
 use parking_lot::Mutex;
 
-use crate::audit::Origin;
-use crate::bus::{Bus, Pending, hint, to_ring};
+use crate::audit::RequestOrigin;
+use crate::bus::{Bus, PendingAnswer, hint, to_ring};
 use crate::error::{BusError, Refusal};
-use crate::flow::{FlowId, FlowInfo, SourceId, Target};
-use crate::hands::Modification;
+use crate::flow::{FlowId, FlowInfo, SourceFlow, SourceId};
+use crate::modifications::Modification;
 use crate::notice::{Notice, Notices};
-use crate::order::{Order, Steering, SubscriberId};
+use crate::order::{SourceOrder, Steering, SubscriberId};
 use crate::pattern::Pattern;
 use crate::rights::Rights;
 use crate::ring::Ring;
@@ -32,7 +32,7 @@ pub struct Subscriber {
     bus: Bus,
     id: SubscriberId,
     name: String,
-    pub(crate) origin: Origin,
+    pub(crate) origin: RequestOrigin,
     notices: Arc<Notices>,
     /// The queues of modifications that do not wait for an answer, by source.
     steering: Mutex<BTreeMap<SourceId, (Ring, Arc<AtomicU64>)>>,
@@ -40,7 +40,7 @@ pub struct Subscriber {
 
 /// Variables of a flow at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub struct FlowSnapshot {
     /// The time of the probe, by the provider's clock.
     pub time: Instant,
     /// The values, in the order of the request; `None` where the flow has no such variable.
@@ -52,7 +52,7 @@ impl Subscriber {
         bus: Bus,
         id: SubscriberId,
         name: &str,
-        origin: Origin,
+        origin: RequestOrigin,
         notices: Arc<Notices>,
     ) -> Subscriber {
         Subscriber {
@@ -129,7 +129,7 @@ impl Subscriber {
     #[must_use]
     pub fn statistics(&self, id: SubscriptionId, timeout: Duration) -> Statistics {
         let (reply, answers) = sync_channel(1024);
-        self.bus.order_all(|| Order::Statistics(id, reply.clone()));
+        self.bus.order_all(|| SourceOrder::Statistics(id, reply.clone()));
         drop(reply);
         let mut sum = Statistics::default();
         while let Ok(one) = answers.recv_timeout(timeout) {
@@ -142,10 +142,10 @@ impl Subscriber {
     ///
     /// # Errors
     /// When there is no such source.
-    pub fn flows(&self, source: SourceId) -> Result<Pending<Vec<(FlowId, FlowInfo)>>, BusError> {
+    pub fn flows(&self, source: SourceId) -> Result<PendingAnswer<Vec<(FlowId, FlowInfo)>>, BusError> {
         let (reply, answer) = sync_channel(1);
-        self.bus.order(source, Order::Flows(reply))?;
-        Ok(Pending(answer))
+        self.bus.order(source, SourceOrder::Flows(reply))?;
+        Ok(PendingAnswer(answer))
     }
 
     /// Finds variables of a source by whole name or pattern.
@@ -177,9 +177,9 @@ impl Subscriber {
     /// When there is no such source, or the subscriber may not read one of the variables.
     pub fn probe(
         &self,
-        target: Target,
+        target: SourceFlow,
         variables: Vec<VariableId>,
-    ) -> Result<Pending<Option<Probe>>, BusError> {
+    ) -> Result<PendingAnswer<Option<FlowSnapshot>>, BusError> {
         let schema = self.bus.schema(target.source)?;
         let rights = self
             .bus
@@ -193,8 +193,8 @@ impl Subscriber {
         }
         let (reply, answer) = sync_channel(1);
         self.bus
-            .order(target.source, Order::Probe(target.flow, variables, reply))?;
-        Ok(Pending(answer))
+            .order(target.source, SourceOrder::Probe(target.flow, variables, reply))?;
+        Ok(PendingAnswer(answer))
     }
 
     /// Sets a variable of a flow for the length of a lease, or gives it back. The answer is the value before,
@@ -206,7 +206,7 @@ impl Subscriber {
         &self,
         modification: &Modification,
         priority: u8,
-    ) -> Result<Pending<Result<u64, Refusal>>, BusError> {
+    ) -> Result<PendingAnswer<Result<u64, Refusal>>, BusError> {
         let Modification { target, variable, set } = *modification;
         let rights = self
             .bus
@@ -217,9 +217,9 @@ impl Subscriber {
             return Err(BusError::NoRight { who: self.name.clone(), what });
         }
         let (reply, answer) = sync_channel(1);
-        let order = Order::Modify(self.id, target.flow, variable, set, priority, reply);
+        let order = SourceOrder::Modify(self.id, target.flow, variable, set, priority, reply);
         self.bus.order(target.source, order)?;
-        Ok(Pending(answer))
+        Ok(PendingAnswer(answer))
     }
 
     /// Requests a modification with the subscriber's own priority and without an answer; meant for many
@@ -234,7 +234,11 @@ impl Subscriber {
                 let (ring, queue) = Ring::new(STEERING, None);
                 let dropped = Arc::new(AtomicU64::new(0));
                 let steering = Steering { queue, dropped: dropped.clone() };
-                if self.bus.order(source, Order::Steer(self.id, steering)).is_err() {
+                if self
+                    .bus
+                    .order(source, SourceOrder::Steer(self.id, steering))
+                    .is_err()
+                {
                     return false;
                 }
                 place.insert((ring, dropped))

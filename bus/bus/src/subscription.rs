@@ -45,7 +45,7 @@ impl Subscription {
 
     /// Limits the subscription to these flows.
     #[must_use]
-    pub fn of(mut self, scope: Scope) -> Subscription {
+    pub fn with_scope(mut self, scope: Scope) -> Subscription {
         self.scope = scope;
         self
     }
@@ -74,7 +74,7 @@ impl Subscription {
 
 /// The place in which a T-ware runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TwarePlacement {
     /// In the source, as part of the event.
     Loop,
     /// Elsewhere, fed from a queue of this many signals.

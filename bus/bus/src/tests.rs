@@ -26,12 +26,12 @@ const fn at(nanos: u64) -> Instant {
 }
 
 fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
+    let field = |name: &str| Field { name: name.into(), kind: ValueKind::Number };
     let event = |name: &str, fields: &[&str]| EventType {
         name: name.into(),
         fields: fields.iter().map(|f| field(f)).collect(),
     };
-    let variable = |name: &str, access| Variable { name: name.into(), kind: Kind::Number, access };
+    let variable = |name: &str, access| Variable { name: name.into(), kind: ValueKind::Number, access };
     let events = vec![event("tcp.acked", &["bytes"]), event("tcp.closed", &[])];
     let variables = vec![
         variable("tcp.conn.cc.cwnd", Access::Modifiable { min: 1, max: 1000 }),
@@ -44,7 +44,7 @@ fn schema() -> Arc<Schema> {
 #[derive(Default)]
 struct Flows([u64; 2]);
 
-impl State for Flows {
+impl ProviderState for Flows {
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
         let cwnd = *self.0.get(flow.0 as usize)?;
         match variable {
@@ -106,8 +106,8 @@ impl Provider {
         self.source.settle(FlowId(flow), &mut self.flows);
     }
 
-    fn target(&self, flow: u64) -> Target {
-        Target { source: self.source.id(), flow: FlowId(flow) }
+    fn target(&self, flow: u64) -> SourceFlow {
+        SourceFlow { source: self.source.id(), flow: FlowId(flow) }
     }
 
     fn set(&self, flow: u64, value: u64, lease: u64) -> Modification {
@@ -179,11 +179,11 @@ fn scopes_choose_flows() {
     let (rule, mut of_rule) = Ring::new(16, None);
     let subscription = || Subscription::new(["tcp.acked"]);
     watcher
-        .subscribe(subscription().of(Scope::One(tcp.target(1))), &one)
+        .subscribe(subscription().with_scope(Scope::One(tcp.target(1))), &one)
         .expect("it may");
     let first = Scope::Rule("remote=10.0.0.0".parse().expect("a rule"));
     watcher
-        .subscribe(subscription().of(first), &rule)
+        .subscribe(subscription().with_scope(first), &rule)
         .expect("it may");
     (0..4).for_each(|n| tcp.publish(n, n % 2, ACKED, &[n]));
     let numbers = |seen: Vec<(u16, u64, Vec<u64>, u32)>| seen.into_iter().map(|s| s.2[0]).collect::<Vec<_>>();
@@ -368,7 +368,7 @@ fn a_modification_without_effect_is_not_held() {
     let last = bus.audit().0.pop().expect("an entry");
     assert_eq!(
         (last.who.as_str(), last.act),
-        ("fast", Act::Refused("no map".into()))
+        ("fast", AuditAction::Refused("no map".into()))
     );
 }
 
@@ -484,7 +484,7 @@ fn every_operation_checks_rights() {
         answer.ready().expect("it was polled")
     };
     let set = |flow, variable, value| Modification {
-        target: Target { source: SourceId(0), flow: FlowId(flow) },
+        target: SourceFlow { source: SourceId(0), flow: FlowId(flow) },
         variable,
         set: Some((value, Duration::from_nanos(10))),
     };

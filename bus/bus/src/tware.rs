@@ -1,7 +1,7 @@
 //! T-wares: programs that subscribers run on signals.
 
 use crate::flow::SourceId;
-use crate::hands::{Hands, Modification};
+use crate::modifications::{Hands, Modification};
 use crate::ring::Consumer;
 use crate::schema::Schema;
 use crate::signal::{MAX_WORDS, Signal};

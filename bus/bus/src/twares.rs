@@ -27,4 +27,4 @@ pub use controller::{Acked, Controller, Decision, MAX_WINDOW};
 pub use fast::{Fast, FastParams};
 pub use reno::Reno;
 pub use steer::{Mode, NamedController, Steer, SteerOptions};
-pub use video::{Adapt, Dial, Progress, RateController, RateParams};
+pub use video::{Adapt, Dial, RateController, RateParams, TransportProgress};

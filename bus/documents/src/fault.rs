@@ -11,35 +11,35 @@ pub struct Fault {
     /// The key, as `flow[2].bulk.bytes` (counted from 0); empty for the whole document.
     pub path: String,
     /// The place in the text, if it is known.
-    pub place: Option<Place>,
+    pub place: Option<TextPosition>,
     /// The description of the fault, in plain words.
     pub message: String,
     /// A remedy, if one is known.
     pub hint: Option<String>,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPosition {
     /// The line, counted from 1.
     pub line: usize,
     /// The character in the line, counted from 1.
     pub column: usize,
 }
 
-impl Place {
+impl TextPosition {
     /// Returns the place of a byte in a text.
-    pub(crate) fn of(text: &str, offset: usize) -> Place {
+    pub(crate) fn from_offset(text: &str, offset: usize) -> TextPosition {
         let before = text.get(..offset).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
-        Place {
+        TextPosition {
             line: before.matches('\n').count() + 1,
             column: line.chars().count() + 1,
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
     }
@@ -63,7 +63,7 @@ impl Fault {
     pub fn located(self, text: &str) -> Fault {
         let place = self
             .place
-            .or_else(|| Some(Place::of(text, offset_of(text, &self.path)?)));
+            .or_else(|| Some(TextPosition::from_offset(text, offset_of(text, &self.path)?)));
         Fault { place, ..self }
     }
 }
@@ -129,7 +129,7 @@ pub(crate) fn date_in(text: &str, table: &DeTable<'_>) -> Option<Fault> {
         match value.get_ref() {
             DeValue::Datetime(_) => {
                 return Some(Fault {
-                    place: Some(Place::of(text, value.span().start)),
+                    place: Some(TextPosition::from_offset(text, value.span().start)),
                     ..Fault::new(path, "dates are not supported; write seconds since 1970")
                 });
             }
@@ -196,7 +196,7 @@ mod tests {
     fn keys_are_found_in_the_text() {
         let text = "a = 1\n[[b]]\nc = 2\n[[b]]\nc = [\n  5,\n  6 ]\n";
         let place = |path| {
-            let place = offset_of(text, path).map(|offset| Place::of(text, offset));
+            let place = offset_of(text, path).map(|offset| TextPosition::from_offset(text, offset));
             place.map(|place| (place.line, place.column))
         };
         assert_eq!(place("a"), Some((1, 5)));

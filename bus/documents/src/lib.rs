@@ -11,14 +11,14 @@
 mod fault;
 pub mod files;
 #[cfg(feature = "read")]
+mod messages;
+#[cfg(feature = "read")]
 mod read;
 pub mod temporary;
 #[cfg(all(test, feature = "read"))]
 mod tests;
-#[cfg(feature = "read")]
-mod words;
 
 #[cfg(feature = "read")]
-pub use fault::{Fault, Place, there_are};
+pub use fault::{Fault, TextPosition, there_are};
 #[cfg(feature = "read")]
 pub use read::{fault_of_value, json, json_bytes, toml};

@@ -1,7 +1,7 @@
 //! Reading of documents into types.
 
-use crate::fault::{self, Fault, Place};
-use crate::words::{self, Format};
+use crate::fault::{self, Fault, TextPosition};
+use crate::messages::{self, Format};
 use ::toml::de::DeTable;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -63,8 +63,8 @@ fn of_toml(text: &str, path: String, error: &::toml::de::Error) -> Fault {
     let shown = span.clone().and_then(|span| text.get(span)).unwrap_or_default();
     let fault = Fault {
         path,
-        place: span.map(|span| Place::of(text, span.start)),
-        message: words::plain(message, Format::Toml, shown),
+        place: span.map(|span| TextPosition::from_offset(text, span.start)),
+        message: messages::plain(message, Format::Toml, shown),
         hint: fault::hint_for(message),
     };
     fault.located(text)
@@ -82,10 +82,10 @@ fn of_json(path: String, error: &serde_json::Error, is_json: bool) -> Fault {
     let is_choice = is_json && message == "expected value";
     Fault {
         path,
-        place: (error.line() > 0).then(|| Place { line: error.line(), column: error.column().max(1) }),
+        place: (error.line() > 0).then(|| TextPosition { line: error.line(), column: error.column().max(1) }),
         message: match is_choice {
-            true => words::no_choice(Format::Json),
-            false => words::plain(message, Format::Json, ""),
+            true => messages::no_choice(Format::Json),
+            false => messages::plain(message, Format::Json, ""),
         },
         hint: fault::hint_for(message),
     }

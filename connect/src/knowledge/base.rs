@@ -1,22 +1,22 @@
 //! The nodes of all sources in one place: the manager's CIB, and the origin of each node.
 //!
 //! Locks are taken in a fixed order: the known nodes, then the manager. Both are held for one change or one
-//! ranking, never across a wait. Invariants: each origin has at most [`Origin::max_nodes`] nodes. A change takes
-//! effect as a whole or not at all.
+//! ranking, never across a wait. Invariants: each origin has at most [`NodeOrigin::max_nodes`] nodes. A
+//! change takes effect as a whole or not at all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser_policy::document::{self, Diagnostic, Format, node_json};
-use hawser_policy::{Expiry, Kind, LIFETIME, Limit, Manager, Node, Policy};
+use hawser_policy::{Expiry, LIFETIME, Limit, Manager, Node, Policy, PolicyStage};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::{Notify, broadcast};
 
-use super::event::{Event, Known, Origin, Trouble};
+use super::event::{KnowledgeEvent, KnownNode, NodeOrigin, Trouble};
 use super::races;
-use super::store::{Queue, Record};
+use super::store::{ChangeQueue, StoredNode};
 
 /// The maximum number of events that a listener may lag behind.
 const MAX_EVENTS: usize = 1_024;
@@ -24,29 +24,29 @@ const MAX_EVENTS: usize = 1_024;
 const UID_BYTES: usize = 256;
 
 /// The state that all sources share.
-pub(super) struct Base {
+pub(super) struct KnowledgeBase {
     pub(super) manager: Arc<Mutex<Manager>>,
-    known: Mutex<Learnt>,
-    events: broadcast::Sender<Event>,
+    known: Mutex<LearntNodes>,
+    events: broadcast::Sender<KnowledgeEvent>,
     /// The events since the beginning, for the first subscriber.
-    first: Mutex<Option<broadcast::Receiver<Event>>>,
+    first: Mutex<Option<broadcast::Receiver<KnowledgeEvent>>>,
     /// Notified when the next node to expire may be another one.
     pub(super) changed: Notify,
-    store: Option<Queue>,
+    store: Option<ChangeQueue>,
 }
 
 /// The nodes from sources other than files.
 #[derive(Default)]
-struct Learnt {
-    entries: BTreeMap<Arc<str>, Entry>,
+struct LearntNodes {
+    entries: BTreeMap<Arc<str>, NodeEntry>,
     /// The `order` of the next entry.
     next: u64,
     /// The network that this host is attached to.
     network: Arc<str>,
 }
 
-struct Entry {
-    origin: Origin,
+struct NodeEntry {
+    origin: NodeOrigin,
     until: Option<f64>,
     /// Its position in the order in which entries became known.
     order: u64,
@@ -57,8 +57,8 @@ struct Entry {
 
 /// The effect of a controller's document.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Put {
-    pub(super) nodes: Vec<Known>,
+pub(super) struct PutEffect {
+    pub(super) nodes: Vec<KnownNode>,
     pub(super) warnings: Vec<Diagnostic>,
 }
 
@@ -69,10 +69,10 @@ pub(super) fn now() -> f64 {
         .map_or(0.0, |since| since.as_secs_f64())
 }
 
-impl Base {
-    pub(super) fn new(manager: Arc<Mutex<Manager>>, store: Option<Queue>) -> Arc<Base> {
+impl KnowledgeBase {
+    pub(super) fn new(manager: Arc<Mutex<Manager>>, store: Option<ChangeQueue>) -> Arc<KnowledgeBase> {
         let (events, first) = broadcast::channel(MAX_EVENTS);
-        Arc::new(Base {
+        Arc::new(KnowledgeBase {
             manager,
             known: Mutex::default(),
             events,
@@ -87,24 +87,24 @@ impl Base {
         self.manager.lock()
     }
 
-    fn known(&self) -> MutexGuard<'_, Learnt> {
+    fn known(&self) -> MutexGuard<'_, LearntNodes> {
         self.known.lock()
     }
 
     /// Subscribes to events from now on.
-    pub(super) fn subscribe(&self) -> broadcast::Receiver<Event> {
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<KnowledgeEvent> {
         self.events.subscribe()
     }
 
     /// Subscribes to events. The first subscriber also gets the events since the beginning, which may report
     /// early faults.
-    pub(super) fn subscribe_first(&self) -> broadcast::Receiver<Event> {
+    pub(super) fn subscribe_first(&self) -> broadcast::Receiver<KnowledgeEvent> {
         let first = self.first.lock().take();
         first.unwrap_or_else(|| self.subscribe())
     }
 
     /// Logs an event, and sends it to every watcher.
-    pub(super) fn publish(&self, event: Event) {
+    pub(super) fn publish(&self, event: KnowledgeEvent) {
         event.log();
         // An event without listeners is dropped.
         let _ = self.events.send(event);
@@ -117,38 +117,38 @@ impl Base {
 
     /// Changes the nodes of a source: first removes `gone`, then adds `nodes`. Nodes that do not fit are
     /// reported as trouble.
-    pub(super) fn learn(&self, origin: Origin, gone: &[Arc<str>], nodes: Vec<Node>, now: f64) {
+    pub(super) fn learn(&self, origin: NodeOrigin, gone: &[Arc<str>], nodes: Vec<Node>, now: f64) {
         let mut known = self.known();
         if let Err(limit) = self.apply(&mut known, origin, gone, nodes, now) {
             drop(known);
-            self.publish(Event::Trouble(Trouble::Limit { origin, limit }));
+            self.publish(KnowledgeEvent::Trouble(Trouble::Limit { origin, limit }));
         }
     }
 
     /// Restores the nodes that an earlier process stored.
-    pub(super) fn recall(&self, records: Vec<Record>, network: &str, now: f64) {
+    pub(super) fn recall(&self, records: Vec<StoredNode>, network: &str, now: f64) {
         let mut known = self.known();
-        for Record { origin, network: of, node } in records {
+        for StoredNode { origin, network: of, node } in records {
             // Outcomes of another network do not apply to this one.
-            if origin == Origin::Race && of.as_deref() != Some(network) {
+            if origin == NodeOrigin::Race && of.as_deref() != Some(network) {
                 continue;
             }
             let uid: Arc<str> = node["uid"].as_str().unwrap_or_default().into();
             let mut names = self.manager().names().clone();
             let Ok(read) = document::nodes(&node.to_string(), Format::Json, &uid, &mut names) else {
                 let why = format!("the node `{uid}` cannot be read and is ignored");
-                self.publish(Event::Trouble(Trouble::Store(why)));
+                self.publish(KnowledgeEvent::Trouble(Trouble::Store(why)));
                 continue;
             };
             *self.manager().names_mut() = names;
             if let Err(limit) = self.apply(&mut known, origin, &[], read.value, now) {
-                self.publish(Event::Trouble(Trouble::Limit { origin, limit }));
+                self.publish(KnowledgeEvent::Trouble(Trouble::Limit { origin, limit }));
             }
         }
     }
 
     /// Adds the nodes of a controller's document.
-    pub(super) fn put(&self, text: &str, now: f64) -> Result<Put, Vec<Diagnostic>> {
+    pub(super) fn put(&self, text: &str, now: f64) -> Result<PutEffect, Vec<Diagnostic>> {
         let mut known = self.known();
         let mut manager = self.manager();
         // The names of a refused document are not kept.
@@ -176,14 +176,14 @@ impl Base {
         }
         *manager.names_mut() = names;
         drop(manager);
-        match self.apply(&mut known, Origin::Controller, &[], nodes, now) {
-            Ok(nodes) => Ok(Put { nodes, warnings: read.warnings }),
+        match self.apply(&mut known, NodeOrigin::Controller, &[], nodes, now) {
+            Ok(nodes) => Ok(PutEffect { nodes, warnings: read.warnings }),
             Err(limit) => Err(vec![diagnostic("", &limit.to_string(), None)]),
         }
     }
 
     /// Deletes a node, if a controller may delete it.
-    pub(super) fn delete(&self, uid: &str, now: f64) -> Result<Origin, Diagnostic> {
+    pub(super) fn delete(&self, uid: &str, now: f64) -> Result<NodeOrigin, Diagnostic> {
         let mut known = self.known();
         let Some(entry) = known.entries.get(uid) else {
             let is_file = self.manager().cib().iter(now).any(|(node, _)| &*node.uid == uid);
@@ -204,11 +204,11 @@ impl Base {
     }
 
     /// Returns all valid nodes.
-    pub(super) fn list(&self, now: f64) -> Vec<Known> {
+    pub(super) fn list(&self, now: f64) -> Vec<KnownNode> {
         let known = self.known();
         let manager = self.manager();
         let of_node = |(node, until): (&Node, Option<f64>)| match known.entries.get(&node.uid) {
-            Some(entry) => Known {
+            Some(entry) => KnownNode {
                 uid: node.uid.clone(),
                 origin: entry.origin,
                 until,
@@ -216,7 +216,7 @@ impl Base {
             },
             None => {
                 let json = Arc::new(node_json(node, manager.names()));
-                Known { uid: node.uid.clone(), origin: Origin::File, until, node: json }
+                KnownNode { uid: node.uid.clone(), origin: NodeOrigin::File, until, node: json }
             }
         };
         manager.cib().iter(now).map(of_node).collect()
@@ -234,7 +234,7 @@ impl Base {
     }
 
     /// Returns the names of a source's nodes.
-    pub(super) fn names_of(&self, origin: Origin) -> Vec<Arc<str>> {
+    pub(super) fn names_of(&self, origin: NodeOrigin) -> Vec<Arc<str>> {
         let known = self.known();
         known
             .entries
@@ -261,14 +261,17 @@ impl Base {
                 .try_for_each(|policy| pib.insert(policy.clone()).map(drop))
         });
         if let Err(limit) = result {
-            self.publish(Event::Trouble(Trouble::Limit { origin: Origin::Race, limit }));
+            self.publish(KnowledgeEvent::Trouble(Trouble::Limit {
+                origin: NodeOrigin::Race,
+                limit,
+            }));
         }
     }
 
     /// Removes expired nodes, and returns the time at which the next one expires.
     pub(super) fn expire(&self, now: f64) -> Option<f64> {
         let mut known = self.known();
-        let ended = |entry: &Entry| entry.until.is_some_and(|until| until < now);
+        let ended = |entry: &NodeEntry| entry.until.is_some_and(|until| until < now);
         let over: Vec<Arc<str>> = known
             .entries
             .iter()
@@ -276,7 +279,7 @@ impl Base {
             .map(|(uid, _)| uid.clone())
             .collect();
         if !over.is_empty() {
-            self.remove(&mut known, &over, now, |uid, origin| Event::Expired {
+            self.remove(&mut known, &over, now, |uid, origin| KnowledgeEvent::Expired {
                 uid,
                 origin,
             });
@@ -288,12 +291,18 @@ impl Base {
             .min_by(f64::total_cmp)
     }
 
-    fn remove(&self, known: &mut Learnt, gone: &[Arc<str>], now: f64, event: fn(Arc<str>, Origin) -> Event) {
+    fn remove(
+        &self,
+        known: &mut LearntNodes,
+        gone: &[Arc<str>],
+        now: f64,
+        event: fn(Arc<str>, NodeOrigin) -> KnowledgeEvent,
+    ) {
         // A removal makes no more rows, so no limit can be exceeded.
         let _ = self.manager().revise(now, |cib, pib| {
             for uid in gone {
                 cib.remove(uid);
-                pib.remove(Kind::Policy, uid);
+                pib.remove(PolicyStage::Policy, uid);
             }
             Ok(())
         });
@@ -311,19 +320,22 @@ impl Base {
     /// Applies one change, first to the manager, which refuses it if a limit is exceeded.
     fn apply(
         &self,
-        known: &mut Learnt,
-        origin: Origin,
+        known: &mut LearntNodes,
+        origin: NodeOrigin,
         gone: &[Arc<str>],
         nodes: Vec<Node>,
         now: f64,
-    ) -> Result<Vec<Known>, Limit> {
+    ) -> Result<Vec<KnownNode>, Limit> {
         let gone: Vec<Arc<str>> = gone
             .iter()
             .filter(|uid| known.entries.contains_key(*uid))
             .cloned()
             .collect();
         if !gone.is_empty() {
-            self.remove(known, &gone, now, |uid, origin| Event::Deleted { uid, origin });
+            self.remove(known, &gone, now, |uid, origin| KnowledgeEvent::Deleted {
+                uid,
+                origin,
+            });
         }
         if nodes.is_empty() {
             return Ok(Vec::new());
@@ -333,7 +345,7 @@ impl Base {
         let policies: Vec<Option<Policy>> = nodes
             .iter()
             .map(|node| {
-                if origin == Origin::Race {
+                if origin == NodeOrigin::Race {
                     races::policy(node)
                 } else {
                     None
@@ -364,17 +376,17 @@ impl Base {
             let order = known.next;
             known.next += 1;
             if let Some(store) = self.store.as_ref().filter(|_| origin.is_kept()) {
-                let network = (origin == Origin::Race).then(|| known.network.to_string());
+                let network = (origin == NodeOrigin::Race).then(|| known.network.to_string());
                 store.keep(
                     &node.uid,
-                    &Record { origin, network, node: (*json).clone() },
+                    &StoredNode { origin, network, node: (*json).clone() },
                     until,
                 );
             }
-            let entry = Entry { origin, until, order, json: json.clone(), policy };
+            let entry = NodeEntry { origin, until, order, json: json.clone(), policy };
             known.entries.insert(node.uid.clone(), entry);
-            let new = Known { uid: node.uid, origin, until, node: json };
-            self.publish(Event::Put(new.clone()));
+            let new = KnownNode { uid: node.uid, origin, until, node: json };
+            self.publish(KnowledgeEvent::Put(new.clone()));
             all.push(new);
         }
         self.changed.notify_one();
@@ -382,7 +394,13 @@ impl Base {
     }
 
     /// Makes room at an origin's limit: the oldest nodes are removed, or the change is refused.
-    fn make_room(&self, known: &mut Learnt, origin: Origin, nodes: &[Node], now: f64) -> Result<(), Limit> {
+    fn make_room(
+        &self,
+        known: &mut LearntNodes,
+        origin: NodeOrigin,
+        nodes: &[Node],
+        now: f64,
+    ) -> Result<(), Limit> {
         let is_new = |node: &&Node| !known.entries.contains_key(&node.uid);
         let new = nodes.iter().filter(is_new).count();
         let mut held: Vec<(u64, Arc<str>)> = known
@@ -406,7 +424,10 @@ impl Base {
         }
         held.sort_unstable();
         let oldest: Vec<Arc<str>> = held.into_iter().take(much).map(|(_, uid)| uid).collect();
-        self.remove(known, &oldest, now, |uid, origin| Event::Deleted { uid, origin });
+        self.remove(known, &oldest, now, |uid, origin| KnowledgeEvent::Deleted {
+            uid,
+            origin,
+        });
         Ok(())
     }
 }
@@ -433,7 +454,7 @@ fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Diagnostic> {
         let message = format!("a name has at most {UID_BYTES} bytes and no control characters");
         return Some(diagnostic("uid", &message, None));
     }
-    if let Some(origin) = Origin::of_name(&node.uid) {
+    if let Some(origin) = NodeOrigin::of_name(&node.uid) {
         let prefix = origin.prefix().unwrap_or_default();
         return wrong(
             "the name is reserved for Hawser",

@@ -5,18 +5,18 @@
 
 use std::sync::Arc;
 
-use hawser_bus::{Documents, Fault, NextEvent, Watch, WatchEnd};
+use hawser_bus::{DocumentWatch, Documents, Fault, NextEvent, WatchEnd};
 use hawser_policy::document::Diagnostic;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::base::{Base, now};
-use super::event::{Event, Known, Origin};
+use super::base::{KnowledgeBase, now};
+use super::event::{KnowledgeEvent, KnownNode, NodeOrigin};
 
 /// The nodes of a base.
-pub(super) struct Nodes(pub(super) Arc<Base>);
+pub(super) struct Nodes(pub(super) Arc<KnowledgeBase>);
 
 impl Documents for Nodes {
     fn name(&self) -> &'static str {
@@ -46,10 +46,10 @@ impl Documents for Nodes {
         Ok(json!({ "done": "delete", "uid": uid, "source": origin }).to_string())
     }
 
-    fn watch(&self, filter: &str) -> Result<Box<dyn Watch>, Vec<Fault>> {
+    fn watch(&self, filter: &str) -> Result<Box<dyn DocumentWatch>, Vec<Fault>> {
         let filter = Filter::parse(filter)?;
         let events = self.0.subscribe();
-        Ok(Box::new(Watcher { events, filter }))
+        Ok(Box::new(ClientEvents { events, filter }))
     }
 }
 
@@ -63,12 +63,12 @@ fn faults(diagnostics: Vec<Diagnostic>) -> Vec<Fault> {
 }
 
 /// The events for one client.
-struct Watcher {
-    events: Receiver<Event>,
+struct ClientEvents {
+    events: Receiver<KnowledgeEvent>,
     filter: Filter,
 }
 
-impl Watch for Watcher {
+impl DocumentWatch for ClientEvents {
     fn next(&mut self) -> NextEvent<'_> {
         Box::pin(async {
             loop {
@@ -90,7 +90,7 @@ impl Watch for Watcher {
 #[serde(deny_unknown_fields)]
 struct Filter {
     /// The origin of the nodes.
-    source: Option<Origin>,
+    source: Option<NodeOrigin>,
     /// The beginning of their names.
     uid: Option<String>,
     /// The interface that they are about.
@@ -108,15 +108,19 @@ impl Filter {
         })
     }
 
-    fn takes_event(&self, event: &Event) -> bool {
+    fn takes_event(&self, event: &KnowledgeEvent) -> bool {
         match event {
-            Event::Put(known) => self.takes(known),
-            Event::Deleted { uid, origin } | Event::Expired { uid, origin } => self.takes_name(*origin, uid),
-            Event::Loaded { .. } | Event::Refused(_) | Event::Trouble(_) => *self == Filter::default(),
+            KnowledgeEvent::Put(known) => self.takes(known),
+            KnowledgeEvent::Deleted { uid, origin } | KnowledgeEvent::Expired { uid, origin } => {
+                self.takes_name(*origin, uid)
+            }
+            KnowledgeEvent::Loaded { .. } | KnowledgeEvent::Refused(_) | KnowledgeEvent::Trouble(_) => {
+                *self == Filter::default()
+            }
         }
     }
 
-    fn takes(&self, known: &Known) -> bool {
+    fn takes(&self, known: &KnownNode) -> bool {
         self.takes_name(known.origin, &known.uid)
             && self
                 .interface
@@ -125,7 +129,7 @@ impl Filter {
     }
 
     /// Judges a node that is gone, of which only the name and the origin are known.
-    fn takes_name(&self, origin: Origin, uid: &str) -> bool {
+    fn takes_name(&self, origin: NodeOrigin, uid: &str) -> bool {
         self.source.is_none_or(|wanted| wanted == origin)
             && self.uid.as_deref().is_none_or(|prefix| uid.starts_with(prefix))
     }

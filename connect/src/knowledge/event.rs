@@ -12,7 +12,7 @@ use crate::policy::FileError;
 /// The origin of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub enum NodeOrigin {
     /// An operator's file.
     File,
     /// An interface of this host.
@@ -25,41 +25,41 @@ pub enum Origin {
     Controller,
 }
 
-impl Origin {
+impl NodeOrigin {
     /// Returns the prefix of its nodes' names. Files and controllers may choose names freely, except for
     /// these prefixes.
     pub(super) fn prefix(self) -> Option<&'static str> {
         match self {
-            Origin::File | Origin::Controller => None,
-            Origin::Interface => Some("interface/"),
-            Origin::Race => Some("race/"),
-            Origin::Session => Some("session/"),
+            NodeOrigin::File | NodeOrigin::Controller => None,
+            NodeOrigin::Interface => Some("interface/"),
+            NodeOrigin::Race => Some("race/"),
+            NodeOrigin::Session => Some("session/"),
         }
     }
 
     /// Returns the maximum number of its nodes.
     pub(super) fn max_nodes(self) -> usize {
         match self {
-            Origin::File => hawser_policy::limits::NODES,
-            Origin::Interface | Origin::Session => 64,
-            Origin::Race => 256,
-            Origin::Controller => 256,
+            NodeOrigin::File => hawser_policy::limits::NODES,
+            NodeOrigin::Interface | NodeOrigin::Session => 64,
+            NodeOrigin::Race => 256,
+            NodeOrigin::Controller => 256,
         }
     }
 
     /// Returns whether its oldest nodes make room for new ones; otherwise new ones are refused at the limit.
     pub(super) fn forgets(self) -> bool {
-        self == Origin::Race
+        self == NodeOrigin::Race
     }
 
     /// Returns whether its nodes are stored across restarts.
     pub(super) fn is_kept(self) -> bool {
-        matches!(self, Origin::Race | Origin::Controller)
+        matches!(self, NodeOrigin::Race | NodeOrigin::Controller)
     }
 
     /// Returns the origin whose prefix a name has.
-    pub(super) fn of_name(uid: &str) -> Option<Origin> {
-        let all = [Origin::Interface, Origin::Race, Origin::Session];
+    pub(super) fn of_name(uid: &str) -> Option<NodeOrigin> {
+        let all = [NodeOrigin::Interface, NodeOrigin::Race, NodeOrigin::Session];
         all.into_iter()
             .find(|origin| origin.prefix().is_some_and(|prefix| uid.starts_with(prefix)))
     }
@@ -67,13 +67,13 @@ impl Origin {
 
 /// A node that is known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Known {
+pub struct KnownNode {
     /// Its name.
     #[serde(skip)]
     pub uid: Arc<str>,
     /// The origin; in JSON `source`.
     #[serde(rename = "source")]
-    pub origin: Origin,
+    pub origin: NodeOrigin,
     /// The last second, since 1970, in which the node is valid; `None` if it does not expire.
     pub until: Option<f64>,
     /// The node as a document.
@@ -82,7 +82,7 @@ pub struct Known {
 
 /// A change of the known nodes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum KnowledgeEvent {
     /// The files were read and are in force.
     Loaded {
         /// The number of profiles and policies.
@@ -95,20 +95,20 @@ pub enum Event {
     /// The files have faults; the earlier content stays in force.
     Refused(Vec<FileError>),
     /// A node was added or changed.
-    Put(Known),
+    Put(KnownNode),
     /// A node was deleted.
     Deleted {
         /// The name of the node.
         uid: Arc<str>,
         /// The origin of the node.
-        origin: Origin,
+        origin: NodeOrigin,
     },
     /// A node expired.
     Expired {
         /// The name of the node.
         uid: Arc<str>,
         /// The origin of the node.
-        origin: Origin,
+        origin: NodeOrigin,
     },
     /// A part of the system failed; the others continue.
     Trouble(Trouble),
@@ -130,24 +130,24 @@ pub enum Trouble {
     #[error("nodes of the source `{}` are ignored: {limit}", .origin.prefix().unwrap_or("other"))]
     Limit {
         /// The origin of the nodes.
-        origin: Origin,
+        origin: NodeOrigin,
         /// The limit that was reached.
         limit: Limit,
     },
 }
 
-impl Event {
+impl KnowledgeEvent {
     /// Logs the event. Names of networks and of a controller's nodes are untrusted text, and are escaped.
     pub(super) fn log(&self) {
         let quoted = |error: &FileError| error.to_string();
         match self {
-            Event::Loaded { policies, nodes, warnings } => {
+            KnowledgeEvent::Loaded { policies, nodes, warnings } => {
                 info!(policies, nodes, "loaded policies and nodes of files");
                 for why in warnings.iter().map(quoted) {
                     warn!(?why, "a file has a warning");
                 }
             }
-            Event::Refused(errors) => {
+            KnowledgeEvent::Refused(errors) => {
                 for why in errors.iter().map(quoted) {
                     warn!(
                         ?why,
@@ -155,10 +155,10 @@ impl Event {
                     );
                 }
             }
-            Event::Put(Known { uid, origin, .. }) => debug!(?uid, ?origin, "node known"),
-            Event::Deleted { uid, origin } => debug!(?uid, ?origin, "node deleted"),
-            Event::Expired { uid, origin } => debug!(?uid, ?origin, "node expired"),
-            Event::Trouble(trouble) => {
+            KnowledgeEvent::Put(KnownNode { uid, origin, .. }) => debug!(?uid, ?origin, "node known"),
+            KnowledgeEvent::Deleted { uid, origin } => debug!(?uid, ?origin, "node deleted"),
+            KnowledgeEvent::Expired { uid, origin } => debug!(?uid, ?origin, "node expired"),
+            KnowledgeEvent::Trouble(trouble) => {
                 let why = trouble.to_string();
                 warn!(?why, "knowledge is incomplete or not saved");
             }
@@ -170,16 +170,20 @@ impl Event {
     pub fn to_json(&self) -> Value {
         let texts = |errors: &[FileError]| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
         match self {
-            Event::Loaded { policies, nodes, warnings } => {
+            KnowledgeEvent::Loaded { policies, nodes, warnings } => {
                 json!({ "event": "loaded", "policies": policies, "nodes": nodes, "warnings": texts(warnings) })
             }
-            Event::Refused(errors) => json!({ "event": "refused", "errors": texts(errors) }),
-            Event::Put(Known { origin, until, node, .. }) => {
+            KnowledgeEvent::Refused(errors) => json!({ "event": "refused", "errors": texts(errors) }),
+            KnowledgeEvent::Put(KnownNode { origin, until, node, .. }) => {
                 json!({ "event": "put", "source": origin, "until": until, "node": &**node })
             }
-            Event::Deleted { uid, origin } => json!({ "event": "deleted", "source": origin, "uid": &**uid }),
-            Event::Expired { uid, origin } => json!({ "event": "expired", "source": origin, "uid": &**uid }),
-            Event::Trouble(trouble) => json!({ "event": "trouble", "why": trouble.to_string() }),
+            KnowledgeEvent::Deleted { uid, origin } => {
+                json!({ "event": "deleted", "source": origin, "uid": &**uid })
+            }
+            KnowledgeEvent::Expired { uid, origin } => {
+                json!({ "event": "expired", "source": origin, "uid": &**uid })
+            }
+            KnowledgeEvent::Trouble(trouble) => json!({ "event": "trouble", "why": trouble.to_string() }),
         }
     }
 }
@@ -193,8 +197,8 @@ mod tests {
     #[test]
     fn trouble_is_logged_as_warning_and_node_changes_at_debug() {
         let log = Log::start();
-        Event::Trouble(Trouble::Store("the disk is full".into())).log();
-        Event::Expired { uid: "mine\u{1b}[2J\nforged".into(), origin: Origin::Controller }.log();
+        KnowledgeEvent::Trouble(Trouble::Store("the disk is full".into())).log();
+        KnowledgeEvent::Expired { uid: "mine\u{1b}[2J\nforged".into(), origin: NodeOrigin::Controller }.log();
         log.expect(&["WARN", "the store failed: the disk is full"]);
         log.expect(&["DEBUG", r"mine\u{1b}[2J\nforged", "node expired"]);
     }

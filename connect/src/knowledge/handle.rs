@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use hawser_bus::{Bus, Documents};
 use hawser_policy::document::Diagnostic;
-use hawser_policy::{Limit, Manager, Names, Options, Ranking, Request};
+use hawser_policy::{Limit, Manager, NameTable, Options, Ranking, Request};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
 
-use super::base::{Base, now};
+use super::base::{KnowledgeBase, now};
 use super::documents::Nodes;
-use super::event::{Event, Known, Origin, Trouble};
+use super::event::{KnowledgeEvent, KnownNode, NodeOrigin, Trouble};
 use super::interfaces::{self, Links};
 use super::races;
 use super::sessions::{self, Followed};
-use super::store::{Loaded, Queue, Store, StoreError};
-use crate::policy::{self, Folders, Watch, WatchError};
-use crate::{Destination, Racer, Watcher};
+use super::store::{ChangeQueue, Store, StoreContent, StoreError};
+use crate::policy::{self, Folders, PolicyWatcher, WatchError};
+use crate::{Destination, Racer, ReportCallback};
 use hawser_race::Snapshot;
-use hawser_session::{Network, Session, surroundings};
+use hawser_session::{Network, Session, network_identity};
 
 /// The interval at which new outcomes of races are saved.
 const OUTCOMES: Duration = Duration::from_secs(5);
@@ -45,7 +45,7 @@ pub struct Settings {
 
 /// The reasons for which the knowledge cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum KnowledgeError {
     /// Files have faults, or cannot be watched.
     #[error(transparent)]
     Files(#[from] WatchError),
@@ -62,10 +62,10 @@ pub struct Knowledge {
 }
 
 struct Inner {
-    base: Arc<Base>,
+    base: Arc<KnowledgeBase>,
     /// Kept here because the bus holds it weakly.
     documents: Arc<dyn Documents>,
-    races: mpsc::Sender<races::Outcome>,
+    races: mpsc::Sender<races::RaceOutcome>,
     sessions: Arc<Followed>,
     store: Option<Store>,
     racer: Mutex<Remembered>,
@@ -94,9 +94,9 @@ impl Knowledge {
     /// When files have faults, when the store is in use, or when it is not a store of Hawser. A store that is
     /// damaged or of another version is not an error: it is renamed, and the first of [`Knowledge::events`]
     /// reports it ([`Trouble::Store`]).
-    pub async fn open(settings: Settings) -> Result<Knowledge, OpenError> {
+    pub async fn open(settings: Settings) -> Result<Knowledge, KnowledgeError> {
         let manager = Arc::new(Mutex::new(Manager::new(settings.options)));
-        let watch = Watch::open(settings.folders, Arc::clone(&manager))?;
+        let watch = PolicyWatcher::open(settings.folders, Arc::clone(&manager))?;
         let (store, loaded) = match settings.store {
             Some(path) => {
                 let opened = tokio::task::spawn_blocking(move || Store::open(&path, now())).await;
@@ -106,16 +106,16 @@ impl Knowledge {
                 })??;
                 (Some(store), loaded)
             }
-            None => (None, Loaded::default()),
+            None => (None, StoreContent::default()),
         };
-        let base = Base::new(manager, store.as_ref().map(Store::queue));
+        let base = KnowledgeBase::new(manager, store.as_ref().map(Store::queue));
         let links = Arc::new(Links::default());
         let network = Network::open().await;
         let name = network
             .as_ref()
-            .map_or_else(|_| surroundings::UNKNOWN.into(), surroundings::name);
+            .map_or_else(|_| network_identity::UNKNOWN.into(), network_identity::name);
         base.set_network(Arc::clone(&name));
-        let mut source = interfaces::Source::new(Arc::clone(&base), Arc::clone(&links));
+        let mut source = interfaces::InterfaceSource::new(Arc::clone(&base), Arc::clone(&links));
         if let Ok(network) = &network {
             source.update(network.attachments());
         }
@@ -139,16 +139,16 @@ impl Knowledge {
         knowledge.run(sessions::follow(sessions, Arc::clone(&base), links));
         match network {
             Ok(network) => knowledge.run(source.follow(network)),
-            Err(error) => base.publish(Event::Trouble(Trouble::Network(error.to_string()))),
+            Err(error) => base.publish(KnowledgeEvent::Trouble(Trouble::Network(error.to_string()))),
         }
         if let Some(warning) = loaded.warning {
-            base.publish(Event::Trouble(Trouble::Store(warning)));
+            base.publish(KnowledgeEvent::Trouble(Trouble::Store(warning)));
         }
         if let Some(queue) = knowledge.queue() {
             let base = Arc::clone(&base);
             knowledge.run(async move {
                 loop {
-                    base.publish(Event::Trouble(Trouble::Store(queue.trouble().await)));
+                    base.publish(KnowledgeEvent::Trouble(Trouble::Store(queue.trouble().await)));
                 }
             });
         }
@@ -172,19 +172,19 @@ impl Knowledge {
     }
 
     /// Returns the names of keys.
-    pub fn names(&self) -> Names {
+    pub fn names(&self) -> NameTable {
         self.inner.base.manager().names().clone()
     }
 
     /// Returns a callback that learns from races, for [`select::Request::watcher`](crate::Request).
     /// It never blocks: outcomes that arrive too fast are dropped.
-    pub fn watcher(&self) -> Watcher {
+    pub fn watcher(&self) -> ReportCallback {
         races::watcher(self.inner.races.clone(), None)
     }
 
     /// Returns a callback that learns from races to a destination. The outcomes also apply to its name,
     /// before the name is looked up again.
-    pub fn watcher_to(&self, destination: &Destination) -> Watcher {
+    pub fn watcher_to(&self, destination: &Destination) -> ReportCallback {
         races::watcher(self.inner.races.clone(), Some(destination))
     }
 
@@ -228,7 +228,7 @@ impl Knowledge {
     }
 
     /// Returns all nodes that are known now.
-    pub fn list(&self) -> Vec<Known> {
+    pub fn list(&self) -> Vec<KnownNode> {
         self.inner.base.list(now())
     }
 
@@ -244,14 +244,14 @@ impl Knowledge {
     ///
     /// # Errors
     /// When there is no such node, or a file contains it.
-    pub fn delete(&self, uid: &str) -> Result<Origin, Diagnostic> {
+    pub fn delete(&self, uid: &str) -> Result<NodeOrigin, Diagnostic> {
         self.inner.base.delete(uid, now())
     }
 
     /// Returns the changes from now on. The first caller gets them from the beginning, and so learns of
     /// faults of the store.
-    pub fn events(&self) -> Events {
-        Events(self.inner.base.subscribe_first())
+    pub fn events(&self) -> KnowledgeEvents {
+        KnowledgeEvents(self.inner.base.subscribe_first())
     }
 
     /// Waits until all knowledge so far is in the store. Returns false when it cannot be written, and true if
@@ -265,7 +265,7 @@ impl Knowledge {
         queue.flush().await
     }
 
-    fn queue(&self) -> Option<Queue> {
+    fn queue(&self) -> Option<ChangeQueue> {
         self.inner.store.as_ref().map(Store::queue)
     }
 
@@ -285,7 +285,7 @@ impl std::fmt::Debug for Knowledge {
     }
 }
 
-fn keep(queue: &Queue, snapshot: &Snapshot) {
+fn keep(queue: &ChangeQueue, snapshot: &Snapshot) {
     // A snapshot has only texts and numbers, so it can always be written.
     if let Ok(text) = serde_json::to_string(snapshot) {
         queue.keep_outcomes(RACES, text);
@@ -293,21 +293,21 @@ fn keep(queue: &Queue, snapshot: &Snapshot) {
 }
 
 /// Follows the files.
-async fn files(mut watch: Watch, base: Arc<Base>) {
+async fn files(mut watch: PolicyWatcher, base: Arc<KnowledgeBase>) {
     loop {
         match watch.next().await {
-            Ok(policy::Event::Loaded { policies, nodes, warnings }) => {
+            Ok(policy::ReloadEvent::Loaded { policies, nodes, warnings }) => {
                 base.reapply(now());
-                base.publish(Event::Loaded { policies, nodes, warnings });
+                base.publish(KnowledgeEvent::Loaded { policies, nodes, warnings });
             }
-            Ok(policy::Event::Refused(errors)) => base.publish(Event::Refused(errors)),
-            Err(error) => return base.publish(Event::Trouble(Trouble::Files(error.to_string()))),
+            Ok(policy::ReloadEvent::Refused(errors)) => base.publish(KnowledgeEvent::Refused(errors)),
+            Err(error) => return base.publish(KnowledgeEvent::Trouble(Trouble::Files(error.to_string()))),
         }
     }
 }
 
 /// Removes nodes when they expire.
-async fn expire(base: Arc<Base>) {
+async fn expire(base: Arc<KnowledgeBase>) {
     /// The clock may be set, so it is read at this interval, in seconds.
     const MAX_REST: f64 = 60.0;
     const MIN_REST: f64 = 0.05;
@@ -324,12 +324,12 @@ async fn expire(base: Arc<Base>) {
 
 /// A stream of events.
 #[derive(Debug)]
-pub struct Events(broadcast::Receiver<Event>);
+pub struct KnowledgeEvents(broadcast::Receiver<KnowledgeEvent>);
 
-impl Events {
+impl KnowledgeEvents {
     /// Waits for the next event; `None` when the knowledge is closed. A caller that lags more than a thousand
     /// events behind misses the oldest. The future may be dropped, and the call repeated.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<KnowledgeEvent> {
         loop {
             match self.0.recv().await {
                 Ok(event) => return Some(event),

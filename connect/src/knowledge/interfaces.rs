@@ -14,11 +14,11 @@ use std::sync::Arc;
 use hawser_policy::{Expiry, Node, Properties, Property, Scalar, Value, keys};
 use parking_lot::Mutex;
 
-use super::base::{Base, now};
-use super::event::{Event, Origin, Trouble};
-use hawser_policy::words::{fact, key, number, text, truth};
-use hawser_session::document::Kind;
-use hawser_session::surroundings;
+use super::base::{KnowledgeBase, now};
+use super::event::{KnowledgeEvent, NodeOrigin, Trouble};
+use hawser_policy::property_names::{fact, key, number, text, truth};
+use hawser_session::document::LinkKind;
+use hawser_session::network_identity;
 use hawser_session::{Attachment, Network};
 
 /// The maximum number of addresses of a family in a row; further ones are left out.
@@ -59,26 +59,30 @@ impl Links {
         let links = self.0.lock();
         let address = address.to_canonical();
         let link = links.iter().find(|link| link.addresses.contains(&address))?;
-        (link.interface.kind != Kind::Loopback).then(|| link.interface.name.clone())
+        (link.interface.kind != LinkKind::Loopback).then(|| link.interface.name.clone())
     }
 
     /// Returns the interface that the system would use. A `connect` on a datagram socket queries the kernel's
     /// routes, and sends no packet.
     pub(super) fn towards(&self, remote: IpAddr) -> Option<String> {
-        self.holder(surroundings::destination(remote.to_canonical()).source?.address)
+        self.holder(
+            network_identity::destination(remote.to_canonical())
+                .source?
+                .address,
+        )
     }
 }
 
 /// The interfaces as last reported.
-pub(super) struct Source {
-    base: Arc<Base>,
+pub(super) struct InterfaceSource {
+    base: Arc<KnowledgeBase>,
     links: Arc<Links>,
     reported: BTreeMap<Arc<str>, Node>,
 }
 
-impl Source {
-    pub(super) fn new(base: Arc<Base>, links: Arc<Links>) -> Source {
-        Source { base, links, reported: BTreeMap::new() }
+impl InterfaceSource {
+    pub(super) fn new(base: Arc<KnowledgeBase>, links: Arc<Links>) -> InterfaceSource {
+        InterfaceSource { base, links, reported: BTreeMap::new() }
     }
 
     /// Reports the present interfaces, as far as they have changed. When an interface disappears, the
@@ -97,7 +101,7 @@ impl Source {
             .iter()
             .filter(|(uid, node)| wanted.get(*uid).is_none_or(|new| has_moved(node, new)));
         let lost: Vec<Arc<str>> = lost.map(|(uid, _)| uid.clone()).collect();
-        for origin in [Origin::Race, Origin::Session] {
+        for origin in [NodeOrigin::Race, NodeOrigin::Session] {
             let of_lost = |uid: &Arc<str>| {
                 uid.split('/')
                     .nth(1)
@@ -117,18 +121,18 @@ impl Source {
             .filter(|(uid, node)| self.reported.get(*uid) != Some(node))
             .map(|(_, node)| node.clone())
             .collect();
-        self.base.learn(Origin::Interface, &gone, new, now);
+        self.base.learn(NodeOrigin::Interface, &gone, new, now);
         self.reported = wanted;
     }
 
     /// Follows changes of interfaces.
     pub(super) async fn follow(mut self, mut network: Network) {
         while network.next().await.is_some() {
-            self.base.set_network(surroundings::name(&network));
+            self.base.set_network(network_identity::name(&network));
             self.update(network.attachments());
         }
         let why = "the kernel reports no more changes".to_owned();
-        self.base.publish(Event::Trouble(Trouble::Network(why)));
+        self.base.publish(KnowledgeEvent::Trouble(Trouble::Network(why)));
     }
 }
 
@@ -158,7 +162,7 @@ fn members(value: &Value) -> Vec<Scalar> {
 /// Makes the node of an interface; `None` if it is down, has no address, or is the loopback.
 fn node(attachment: &Attachment, is_wireless: impl Fn(&str, u32) -> bool) -> Option<Node> {
     let interface = &attachment.interface;
-    if !interface.is_up || interface.kind == Kind::Loopback {
+    if !interface.is_up || interface.kind == LinkKind::Loopback {
         return None;
     }
     let families = [4u8, 6]
@@ -166,9 +170,9 @@ fn node(attachment: &Attachment, is_wireless: impl Fn(&str, u32) -> bool) -> Opt
         .filter_map(|version| family(&attachment.addresses, version));
     let wired = match interface.kind {
         _ if is_wireless(&interface.name, interface.index) => Some(false),
-        Kind::Wifi | Kind::Cellular => Some(false),
-        Kind::Ethernet => Some(true),
-        Kind::Loopback | Kind::Other => None,
+        LinkKind::Wifi | LinkKind::Cellular => Some(false),
+        LinkKind::Ethernet => Some(true),
+        LinkKind::Loopback | LinkKind::Other => None,
     };
     let alternatives: Vec<Properties> = families
         .map(|(version, addresses)| {
@@ -220,7 +224,7 @@ fn family(addresses: &[IpAddr], version: u8) -> Option<(u8, Value)> {
         .into_iter()
         .take(MAX_ADDRESSES)
         .map(|one| Scalar::Text(one.to_string().into()));
-    Some((version, Value::of(texts.collect())?))
+    Some((version, Value::from_members(texts.collect())?))
 }
 
 /// Returns whether the kernel reports the interface as wireless. The system's files may be those of another
@@ -239,11 +243,16 @@ fn is_wireless(name: &str, index: u32) -> bool {
 mod tests {
     use super::*;
     use hawser_policy::document::node_json;
-    use hawser_policy::{Names, limits};
+    use hawser_policy::{NameTable, limits};
     use hawser_session::document::Interface;
 
     fn attachment(name: &str, addresses: &[&str]) -> Attachment {
-        let interface = Interface { name: name.into(), index: 7, is_up: true, kind: Kind::of_name(name) };
+        let interface = Interface {
+            name: name.into(),
+            index: 7,
+            is_up: true,
+            kind: LinkKind::of_name(name),
+        };
         let addresses = addresses
             .iter()
             .map(|text| text.parse().expect("an address"))
@@ -253,7 +262,7 @@ mod tests {
 
     fn written(attachment: &Attachment, is_wireless: bool) -> serde_json::Value {
         let node = node(attachment, |_, _| is_wireless).expect("it can be used");
-        node_json(&node, &Names::default())
+        node_json(&node, &NameTable::default())
     }
 
     #[test]

@@ -11,14 +11,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_policy::{Expiry, Kind, LIFETIME, Node, Policy, Precedence, Properties, Property, keys};
+use hawser_policy::{Expiry, LIFETIME, Node, Policy, PolicyStage, Precedence, Properties, Property, keys};
 use tokio::sync::mpsc;
 
-use super::base::{Base, now};
-use super::event::Origin;
+use super::base::{KnowledgeBase, now};
+use super::event::NodeOrigin;
 use super::interfaces::Links;
-use crate::{Description, Destination, Watcher, What};
-use hawser_policy::words::{fact, key, number, number_of, text, text_of, truth};
+use crate::{Description, Destination, RaceEvent, ReportCallback};
+use hawser_policy::property_names::{fact, key, number, number_of, text, text_of, truth};
 
 /// The maximum number of queued outcomes; more are lost, because a race never waits.
 pub(super) const QUEUE: usize = 512;
@@ -33,7 +33,7 @@ const PRIORITY: f64 = 1e6;
 
 /// The end of an attempt.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Outcome {
+pub(super) struct RaceOutcome {
     pub(super) candidate: Description,
     /// The requested name and port, if it was a name.
     pub(super) asked: Option<(Arc<str>, u16)>,
@@ -42,26 +42,26 @@ pub(super) struct Outcome {
 
 /// Makes a callback that extracts outcomes from a race's reports. Failures of this host itself, and attempts
 /// cancelled because another candidate was quicker, are not outcomes.
-pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) -> Watcher {
+pub(super) fn watcher(queue: mpsc::Sender<RaceOutcome>, to: Option<&Destination>) -> ReportCallback {
     let asked = to
         .filter(|to| to.address().is_none())
         .map(|to| (to.host().into(), to.port()));
     Arc::new(move |report| {
         let (candidate, won) = match report.what {
-            What::Won { candidate, .. } => (candidate, true),
-            What::Failed { candidate, failure, .. } if failure.is_block() || failure.is_answer() => {
+            RaceEvent::Won { candidate, .. } => (candidate, true),
+            RaceEvent::Failed { candidate, failure, .. } if failure.is_block() || failure.is_answer() => {
                 (candidate, false)
             }
             _ => return,
         };
         // If the queue is full, this outcome is lost.
-        let _ = queue.try_send(Outcome { candidate, asked: asked.clone(), won });
+        let _ = queue.try_send(RaceOutcome { candidate, asked: asked.clone(), won });
     })
 }
 
 /// Makes the nodes of an outcome over this interface: one for the address, and one for the name if a name was
 /// requested.
-pub(super) fn nodes(outcome: &Outcome, interface: &str, now: f64) -> Vec<Node> {
+pub(super) fn nodes(outcome: &RaceOutcome, interface: &str, now: f64) -> Vec<Node> {
     let Ok(remote) = outcome.candidate.remote.parse::<SocketAddr>() else {
         // A relay connects onwards, so only the name is known.
         return outcome
@@ -89,7 +89,7 @@ pub(super) fn nodes(outcome: &Outcome, interface: &str, now: f64) -> Vec<Node> {
 }
 
 fn by_name(
-    outcome: &Outcome,
+    outcome: &RaceOutcome,
     interface: &str,
     (name, port): &(Arc<str>, u16),
     by: Option<SocketAddr>,
@@ -110,7 +110,7 @@ fn by_name(
 }
 
 fn node(
-    outcome: &Outcome,
+    outcome: &RaceOutcome,
     interface: &str,
     whom: &str,
     properties: Vec<(hawser_policy::Key, Property)>,
@@ -176,7 +176,7 @@ pub(super) fn policy(node: &Node) -> Option<Policy> {
     let properties = [(keys::TRANSPORT, verdict), (key("__he_candidate_success"), shown)];
     Some(Policy {
         uid: node.uid.clone(),
-        kind: Kind::Policy,
+        kind: PolicyStage::Policy,
         priority: PRIORITY,
         description: "the outcome of a race".into(),
         replace_matched: false,
@@ -202,7 +202,11 @@ fn is_outdone(new: &Node, known: &Node) -> bool {
 }
 
 /// Learns from outcomes until the queue is closed.
-pub(super) async fn follow(mut queue: mpsc::Receiver<Outcome>, base: Arc<Base>, links: Arc<Links>) {
+pub(super) async fn follow(
+    mut queue: mpsc::Receiver<RaceOutcome>,
+    base: Arc<KnowledgeBase>,
+    links: Arc<Links>,
+) {
     while let Some(first) = queue.recv().await {
         let now = now();
         let mut new: BTreeMap<Arc<str>, Node> = BTreeMap::new();
@@ -230,7 +234,7 @@ pub(super) async fn follow(mut queue: mpsc::Receiver<Outcome>, base: Arc<Base>, 
                 None
             };
         }
-        base.learn(Origin::Race, &[], new.into_values().collect(), now);
+        base.learn(NodeOrigin::Race, &[], new.into_values().collect(), now);
         // Rankings are recomputed after each change, so changes are limited to this rate.
         tokio::time::sleep(PERIOD).await;
     }

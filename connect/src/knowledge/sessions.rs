@@ -10,10 +10,10 @@ use std::time::Duration;
 use hawser_policy::{Expiry, Node, Precedence, Properties, Property, keys};
 use parking_lot::Mutex;
 
-use super::base::{Base, now};
-use super::event::Origin;
+use super::base::{KnowledgeBase, now};
+use super::event::NodeOrigin;
 use super::interfaces::Links;
-use hawser_policy::words::{key, number, text};
+use hawser_policy::property_names::{key, number, text};
 use hawser_session::{Observer, PathInfo, Session};
 
 /// The interval at which sessions are queried.
@@ -54,7 +54,7 @@ impl Followed {
 
 /// The combined measurements of the paths over an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Figures {
+struct InterfaceMeasurements {
     /// The minimum smoothed round-trip time, in milliseconds.
     rtt: f64,
     /// The total delivery rate, in Mbit/s; 0 if no data was sent yet.
@@ -65,9 +65,9 @@ struct Figures {
     sent: u64,
 }
 
-impl Figures {
+impl InterfaceMeasurements {
     /// Returns whether `self` differs enough from `before` to be reported.
-    fn differs(&self, before: &Figures) -> bool {
+    fn differs(&self, before: &InterfaceMeasurements) -> bool {
         let far = |new: f64, old: f64, min_change: f64| (new - old).abs() > (old * 0.1).max(min_change);
         far(self.rtt, before.rtt, 1.0)
             || far(self.capacity, before.capacity, 0.1)
@@ -76,8 +76,11 @@ impl Figures {
 }
 
 /// Combines the paths by interface.
-fn figures(paths: &[PathInfo], holder: impl Fn(&PathInfo) -> Option<String>) -> BTreeMap<String, Figures> {
-    let mut all: BTreeMap<String, Figures> = BTreeMap::new();
+fn figures(
+    paths: &[PathInfo],
+    holder: impl Fn(&PathInfo) -> Option<String>,
+) -> BTreeMap<String, InterfaceMeasurements> {
+    let mut all: BTreeMap<String, InterfaceMeasurements> = BTreeMap::new();
     let mut resent: BTreeMap<String, u64> = BTreeMap::new();
     for path in paths {
         let Some(statistics) = path.report.map(|report| report.statistics) else {
@@ -91,7 +94,7 @@ fn figures(paths: &[PathInfo], holder: impl Fn(&PathInfo) -> Option<String>) -> 
         let rtt = statistics.srtt.as_secs_f64() * 1e3;
         let figures = all
             .entry(interface.clone())
-            .or_insert(Figures { rtt, ..Figures::default() });
+            .or_insert(InterfaceMeasurements { rtt, ..InterfaceMeasurements::default() });
         figures.rtt = figures.rtt.min(rtt);
         figures.capacity += statistics.rate as f64 * 8.0 / 1e6;
         figures.sent = figures
@@ -109,7 +112,7 @@ fn figures(paths: &[PathInfo], holder: impl Fn(&PathInfo) -> Option<String>) -> 
     all
 }
 
-fn node(interface: &str, figures: &Figures, now: f64) -> Node {
+fn node(interface: &str, figures: &InterfaceMeasurements, now: f64) -> Node {
     let round = |figure: f64, digits: f64| (figure * digits).round() / digits;
     let mut properties = Properties::default();
     properties.set(key("rtt"), measured(round(figures.rtt, 10.0)));
@@ -142,10 +145,10 @@ fn measured(figure: f64) -> Property {
 }
 
 /// Queries the sessions for as long as the knowledge exists.
-pub(super) async fn follow(followed: Arc<Followed>, base: Arc<Base>, links: Arc<Links>) {
+pub(super) async fn follow(followed: Arc<Followed>, base: Arc<KnowledgeBase>, links: Arc<Links>) {
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut reported: BTreeMap<String, (Figures, f64)> = BTreeMap::new();
+    let mut reported: BTreeMap<String, (InterfaceMeasurements, f64)> = BTreeMap::new();
     loop {
         ticks.tick().await;
         let paths = followed.paths();
@@ -169,7 +172,7 @@ pub(super) async fn follow(followed: Arc<Followed>, base: Arc<Base>, links: Arc<
             }
         }
         if !new.is_empty() {
-            base.learn(Origin::Session, &[], new, now);
+            base.learn(NodeOrigin::Session, &[], new, now);
         }
     }
 }
@@ -221,20 +224,23 @@ mod tests {
         let all = figures(&paths, |path| path.description.interface.clone());
         assert_eq!(
             all["eth0"],
-            Figures { rtt: 12.0, capacity: 15.0, loss: 0.0125, sent: 2_000 }
+            InterfaceMeasurements { rtt: 12.0, capacity: 15.0, loss: 0.0125, sent: 2_000 }
         );
-        assert_eq!(all["wlan0"], Figures { rtt: 40.0, ..Figures::default() });
+        assert_eq!(
+            all["wlan0"],
+            InterfaceMeasurements { rtt: 40.0, ..InterfaceMeasurements::default() }
+        );
         assert_eq!(all.len(), 2, "what has no round trip has measured nothing");
         let json = node_json(
             &node("eth0", &all["eth0"], 1_000.0),
-            &hawser_policy::Names::default(),
+            &hawser_policy::NameTable::default(),
         );
         assert_eq!(json["properties"]["capacity"]["value"], 15);
         assert_eq!(json["properties"]["loss"]["value"], 0.0125);
         assert_eq!((&json["link"], &json["expire"]), (&true.into(), &1_010.into()));
         let json = node_json(
             &node("wlan0", &all["wlan0"], 1_000.0),
-            &hawser_policy::Names::default(),
+            &hawser_policy::NameTable::default(),
         );
         let rtt = serde_json::json!({ "rtt": { "value": 40, "precedence": 2 } });
         assert_eq!(json["properties"], rtt, "nothing is made up");
@@ -244,8 +250,8 @@ mod tests {
     /// for it, and ranks below an unmeasured one.
     #[test]
     fn a_measured_slow_interface_ranks_below_an_unmeasured_one() {
-        let mut names = hawser_policy::Names::default();
-        let pib = hawser_policy::shipped::pib(&mut names).expect("what is shipped is right");
+        let mut names = hawser_policy::NameTable::default();
+        let pib = hawser_policy::builtin::pib(&mut names).expect("what is shipped is right");
         let mut cib = hawser_policy::Cib::default();
         let interfaces = r#"[
             { "uid": "slow0", "root": true, "expire": -1, "properties": { "interface": { "value": "slow0", "precedence": 2 } } },
@@ -254,7 +260,7 @@ mod tests {
         ]"#;
         let json = hawser_policy::document::Format::Json;
         let roots = hawser_policy::document::nodes(interfaces, json, "test", &mut names).expect("nodes");
-        let rtt = |rtt| Figures { rtt, ..Figures::default() };
+        let rtt = |rtt| InterfaceMeasurements { rtt, ..InterfaceMeasurements::default() };
         let learnt = [
             node("slow0", &rtt(900.0), 1_000.0),
             node("fast0", &rtt(12.0), 1_000.0),
@@ -286,12 +292,12 @@ mod tests {
 
     #[test]
     fn small_changes_of_figures_are_not_published() {
-        let before = Figures { rtt: 20.0, capacity: 10.0, loss: 0.0, sent: 1_000 };
-        assert!(!Figures { rtt: 21.5, capacity: 10.8, sent: 2_000, ..before }.differs(&before));
+        let before = InterfaceMeasurements { rtt: 20.0, capacity: 10.0, loss: 0.0, sent: 1_000 };
+        assert!(!InterfaceMeasurements { rtt: 21.5, capacity: 10.8, sent: 2_000, ..before }.differs(&before));
         for new in [
-            Figures { rtt: 23.0, ..before },
-            Figures { capacity: 8.0, ..before },
-            Figures { loss: 0.01, ..before },
+            InterfaceMeasurements { rtt: 23.0, ..before },
+            InterfaceMeasurements { capacity: 8.0, ..before },
+            InterfaceMeasurements { loss: 0.01, ..before },
         ] {
             assert!(new.differs(&before), "{new:?}");
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use hawser_carriers::sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, Stack};
+use hawser_carriers::sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, SctpStack};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -20,7 +20,7 @@ pub(super) fn open(
     incoming: mpsc::Sender<Incoming>,
 ) -> io::Result<(SocketAddr, JoinSet<()>)> {
     let listener =
-        Stack::bind(addresses, ENCAPSULATION_PORT)?.listen(addresses, port, SctpOptions::default())?;
+        SctpStack::bind(addresses, ENCAPSULATION_PORT)?.listen(addresses, port, SctpOptions::default())?;
     let address = listener.local().into_iter().next();
     let address = address.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
     let mut tasks = JoinSet::new();

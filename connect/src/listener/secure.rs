@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::{Incoming, ListenOptions};
 use crate::Duplex;
 use crate::transports::{QuicDuplex, STREAMS, SessionDuplex};
-use hawser_session::places::{Gate, Shares};
+use hawser_session::admission::{AdmissionGate, Shares};
 use hawser_session::{Connection, Identity, Server, ServerConfig};
 
 /// The maximum number of sessions and QUIC connections without a stream. The oldest make room for further
@@ -63,7 +63,7 @@ fn listen(options: &ListenOptions, tls: &Arc<rustls::ServerConfig>) -> io::Resul
 
 /// Accepts connections as the application takes them; others wait in the server, which limits their number.
 async fn accept(server: Server, incoming: mpsc::Sender<Incoming>) {
-    let gate = Gate::new(Shares::new(MAX_WITHOUT_STREAM));
+    let gate = AdmissionGate::new(Shares::new(MAX_WITHOUT_STREAM));
     while let Ok(place) = incoming.reserve().await {
         let connection = tokio::select! {
             connection = server.accept_any() => connection,
@@ -99,7 +99,7 @@ async fn accept(server: Server, incoming: mpsc::Sender<Incoming>) {
 /// Waits for a connection's first stream. The connection's place is free again when the application has the
 /// stream.
 fn first_stream(
-    gate: &Gate,
+    gate: &AdmissionGate,
     peer: IpAddr,
     incoming: &mpsc::Sender<Incoming>,
     stream: impl Future<Output = Option<Box<dyn Duplex>>> + Send + 'static,

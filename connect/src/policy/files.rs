@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use hawser_policy::document::{self, Diagnostic, Format};
-use hawser_policy::{Cib, Kind, Limit, Names, Node, Pib, limits, shipped};
+use hawser_policy::{Cib, Limit, NameTable, Node, Pib, PolicyStage, builtin, limits};
 
 /// The maximum number of files of a folder and its subfolders.
 const FILES: usize = 2_048;
@@ -22,32 +22,32 @@ const NODES: [&str; 5] = ["cib", "local", "connection", "remote", "slim"];
 
 /// The purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum FileRole {
     /// Profiles or policies; `Some` if the name shows which.
-    Policies(Option<Kind>),
+    Policies(Option<PolicyStage>),
     /// Nodes of the CIB.
     Nodes,
 }
 
 /// Returns the purpose of a file by its name; `None` if the file is ignored.
-pub fn role_of(path: &Path) -> Option<Role> {
+pub fn role_of(path: &Path) -> Option<FileRole> {
     let name = path.file_name()?.to_str()?;
     if name.starts_with(['.', '#']) {
         return None;
     }
     let (stem, ending) = name.rsplit_once('.')?;
     let role = |ending: &str| match ending {
-        "profile" => Some(Role::Policies(Some(Kind::Profile))),
-        "policy" => Some(Role::Policies(Some(Kind::Policy))),
-        "pib" => Some(Role::Policies(None)),
-        ending if NODES.contains(&ending) => Some(Role::Nodes),
+        "profile" => Some(FileRole::Policies(Some(PolicyStage::Profile))),
+        "policy" => Some(FileRole::Policies(Some(PolicyStage::Policy))),
+        "pib" => Some(FileRole::Policies(None)),
+        ending if NODES.contains(&ending) => Some(FileRole::Nodes),
         _ => None,
     };
     match ending {
         "json" | "toml" => Some(
             stem.rsplit_once('.')
                 .and_then(|(_, inner)| role(inner))
-                .unwrap_or(Role::Policies(None)),
+                .unwrap_or(FileRole::Policies(None)),
         ),
         ending => role(ending),
     }
@@ -101,13 +101,13 @@ pub struct Folders {
 
 /// The times at which the files of nodes got their present content: a node without an end lives from then on.
 #[derive(Clone, Debug, Default)]
-pub struct Learnt(BTreeMap<PathBuf, (u64, f64)>);
+pub struct NodeFileTimes(BTreeMap<PathBuf, (u64, f64)>);
 
 /// The content of all files.
 #[derive(Clone, Debug)]
-pub struct Base {
+pub struct PolicyFileContents {
     /// The names with which requests are to be read.
-    pub names: Names,
+    pub names: NameTable,
     /// Profiles and policies.
     pub pib: Pib,
     /// Nodes, each with the time at which it became known.
@@ -116,7 +116,7 @@ pub struct Base {
     pub warnings: Vec<FileError>,
 }
 
-impl Base {
+impl PolicyFileContents {
     /// Makes the CIB of the nodes.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl Base {
 
 /// The texts of all files, unparsed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Texts {
+pub(super) struct FileTexts {
     pib: Option<Vec<(PathBuf, String)>>,
     cib: Vec<(PathBuf, String)>,
 }
@@ -142,12 +142,17 @@ impl Folders {
     ///
     /// # Errors
     /// All faults of all files.
-    pub fn load(&self, names: Names, learnt: &mut Learnt, now: f64) -> Result<Base, Vec<FileError>> {
+    pub fn load(
+        &self,
+        names: NameTable,
+        learnt: &mut NodeFileTimes,
+        now: f64,
+    ) -> Result<PolicyFileContents, Vec<FileError>> {
         self.texts()?.understand(names, learnt, now)
     }
 
-    pub(super) fn texts(&self) -> Result<Texts, Vec<FileError>> {
-        let read = |folder: &PathBuf, wanted: fn(Role) -> bool| {
+    pub(super) fn texts(&self) -> Result<FileTexts, Vec<FileError>> {
+        let read = |folder: &PathBuf, wanted: fn(FileRole) -> bool| {
             let mut files = Vec::new();
             collect(folder, 0, &mut files).map_err(|error| vec![error])?;
             files.sort();
@@ -167,15 +172,17 @@ impl Folders {
                 .map(|(text, file)| (file, text))
                 .collect())
         };
-        Ok(Texts {
+        Ok(FileTexts {
             pib: self
                 .pib
                 .as_ref()
-                .map(|folder| read(folder, |role| role != Role::Nodes))
+                .map(|folder| read(folder, |role| role != FileRole::Nodes))
                 .transpose()?,
             // A bare .json or .toml has the purpose of its folder.
             cib: match &self.cib {
-                Some(folder) => read(folder, |role| matches!(role, Role::Nodes | Role::Policies(None)))?,
+                Some(folder) => read(folder, |role| {
+                    matches!(role, FileRole::Nodes | FileRole::Policies(None))
+                })?,
                 None => Vec::new(),
             },
         })
@@ -191,13 +198,13 @@ impl Folders {
     }
 }
 
-impl Texts {
+impl FileTexts {
     pub(super) fn understand(
         &self,
-        mut names: Names,
-        learnt: &mut Learnt,
+        mut names: NameTable,
+        learnt: &mut NodeFileTimes,
         now: f64,
-    ) -> Result<Base, Vec<FileError>> {
+    ) -> Result<PolicyFileContents, Vec<FileError>> {
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
         let take = |file: &Path, diagnostics: Vec<Diagnostic>, to: &mut Vec<FileError>| {
             to.extend(
@@ -207,7 +214,7 @@ impl Texts {
             );
         };
         let mut pib = Pib::default();
-        let mut seen: BTreeMap<(Option<Kind>, String), PathBuf> = BTreeMap::new();
+        let mut seen: BTreeMap<(Option<PolicyStage>, String), PathBuf> = BTreeMap::new();
         let mut is_new = |kind, uid: &str, file: &Path, errors: &mut Vec<FileError>| {
             if let Some(other) = seen.insert((kind, uid.to_owned()), file.into()) {
                 errors.push(FileError::new(
@@ -217,14 +224,14 @@ impl Texts {
             }
         };
         match &self.pib {
-            None => match shipped::pib(&mut names) {
+            None => match builtin::pib(&mut names) {
                 Ok(shipped) => pib = shipped,
                 Err(error) => errors.push(FileError::new(Path::new("(shipped)"), error.to_string())),
             },
             Some(files) => {
                 for (file, text) in files {
                     let kind = match role_of(file) {
-                        Some(Role::Policies(kind)) => kind,
+                        Some(FileRole::Policies(kind)) => kind,
                         _ => None,
                     };
                     match document::policies(text, format_of(file), &stem(file), kind, &mut names) {
@@ -260,14 +267,14 @@ impl Texts {
             .0
             .retain(|file, _| self.cib.iter().any(|(held, _)| held == file));
         if errors.is_empty() {
-            Ok(Base { names, pib, nodes, warnings })
+            Ok(PolicyFileContents { names, pib, nodes, warnings })
         } else {
             Err(errors)
         }
     }
 }
 
-impl Learnt {
+impl NodeFileTimes {
     /// Returns the time since which this file has this content.
     fn since(&mut self, file: &Path, text: &str, now: f64) -> f64 {
         let mut hasher = DefaultHasher::new();

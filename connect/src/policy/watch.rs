@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use tokio::io::unix::AsyncFd;
 
-use super::files::{FileError, Folders, Learnt, Texts};
+use super::files::{FileError, FileTexts, Folders, NodeFileTimes};
 
 /// The time without events after which changed files are read, because an editor's save causes several
 /// events.
@@ -26,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The result of reading changed files.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum ReloadEvent {
     /// The files were read and are in force.
     Loaded {
         /// The number of profiles and policies.
@@ -53,12 +53,12 @@ pub enum WatchError {
 
 /// Keeps a [`Manager`] at the content of its files.
 #[derive(Debug)]
-pub struct Watch {
+pub struct PolicyWatcher {
     folders: Folders,
     manager: Arc<Mutex<Manager>>,
-    learnt: Learnt,
+    learnt: NodeFileTimes,
     /// The latest content, or its faults.
-    seen: Result<Texts, Vec<FileError>>,
+    seen: Result<FileTexts, Vec<FileError>>,
     inotify: AsyncFd<OwnedFd>,
     /// True if a folder could not be watched.
     is_blind: bool,
@@ -66,7 +66,7 @@ pub struct Watch {
     is_stirred: bool,
 }
 
-impl Watch {
+impl PolicyWatcher {
     /// Reads the files into the manager, and watches them from now on. Needs a tokio runtime.
     ///
     /// # Errors
@@ -77,8 +77,8 @@ impl Watch {
         let mut watch = Self {
             folders,
             manager,
-            learnt: Learnt::default(),
-            seen: Ok(Texts::default()),
+            learnt: NodeFileTimes::default(),
+            seen: Ok(FileTexts::default()),
             inotify,
             is_blind: false,
             is_stirred: false,
@@ -87,8 +87,8 @@ impl Watch {
         watch.watch_folders();
         watch.seen = watch.folders.texts();
         match watch.take() {
-            Event::Loaded { .. } => Ok(watch),
-            Event::Refused(errors) => Err(WatchError::Files(errors)),
+            ReloadEvent::Loaded { .. } => Ok(watch),
+            ReloadEvent::Refused(errors) => Err(WatchError::Files(errors)),
         }
     }
 
@@ -97,7 +97,7 @@ impl Watch {
     ///
     /// # Errors
     /// When the system reports no more changes.
-    pub async fn next(&mut self) -> io::Result<Event> {
+    pub async fn next(&mut self) -> io::Result<ReloadEvent> {
         loop {
             if !self.is_stirred && self.is_blind {
                 // The folders that can be watched may still change.
@@ -122,10 +122,10 @@ impl Watch {
     }
 
     /// Puts the content that was read into force.
-    fn take(&mut self) -> Event {
+    fn take(&mut self) -> ReloadEvent {
         let texts = match &self.seen {
             Ok(texts) => texts,
-            Err(errors) => return Event::Refused(errors.clone()),
+            Err(errors) => return ReloadEvent::Refused(errors.clone()),
         };
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -134,12 +134,12 @@ impl Watch {
         let mut manager = self.manager.lock();
         let base = match texts.understand(manager.names().clone(), &mut self.learnt, now) {
             Ok(base) => base,
-            Err(errors) => return Event::Refused(errors),
+            Err(errors) => return ReloadEvent::Refused(errors),
         };
         let (policies, nodes) = (base.pib.iter().count(), base.nodes.len());
         match manager.replace(base.names, base.pib, base.nodes, now) {
-            Ok(()) => Event::Loaded { policies, nodes, warnings: base.warnings },
-            Err(limit) => Event::Refused(vec![self.of_all(&limit)]),
+            Ok(()) => ReloadEvent::Loaded { policies, nodes, warnings: base.warnings },
+            Err(limit) => ReloadEvent::Refused(vec![self.of_all(&limit)]),
         }
     }
 

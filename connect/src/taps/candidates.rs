@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::EstablishmentError;
-use super::plan::Plan;
+use super::plan::ConnectionPlan;
 use super::property::{Action, Preference, Property};
 use crate::{Candidate, Destination, Features, Security, Transport};
-use hawser_race::resolve::Service;
+use hawser_race::resolve::ServiceRecord;
 
 /// Returns whether a transport has a selection property; `None` if transports do not differ in it, or if it
 /// is about paths.
@@ -33,7 +33,7 @@ pub(super) fn provides(features: &Features, property: Property) -> Option<bool> 
 }
 
 /// Returns a transport's features together with those that framers add: a framer marks the ends of messages.
-fn with_framers(features: Features, plan: &Plan) -> Features {
+fn with_framers(features: Features, plan: &ConnectionPlan) -> Features {
     Features {
         boundaries: features.boundaries || !plan.framers.is_empty(),
         ..features
@@ -41,7 +41,7 @@ fn with_framers(features: Features, plan: &Plan) -> Features {
 }
 
 /// Returns the property that excludes a transport; `None` if the transport is a candidate.
-pub(super) fn objection(features: &Features, plan: &Plan) -> Option<Property> {
+pub(super) fn objection(features: &Features, plan: &ConnectionPlan) -> Option<Property> {
     let features = with_framers(*features, plan);
     let properties = &plan.properties;
     let multipath = properties.word(Property::Multipath, plan.action);
@@ -55,7 +55,7 @@ pub(super) fn objection(features: &Features, plan: &Plan) -> Option<Property> {
 }
 
 /// Returns the score of a transport, by the preferences.
-pub(super) fn score(features: &Features, plan: &Plan) -> i32 {
+pub(super) fn score(features: &Features, plan: &ConnectionPlan) -> i32 {
     let features = with_framers(*features, plan);
     let properties = &plan.properties;
     let scores = Property::all().filter_map(|property| {
@@ -73,7 +73,7 @@ pub(super) fn score(features: &Features, plan: &Plan) -> i32 {
 /// When no transport fulfils them, with the reason for each.
 pub(super) fn fulfilling(
     transports: Vec<Arc<dyn Transport>>,
-    plan: &Plan,
+    plan: &ConnectionPlan,
 ) -> Result<Vec<Arc<dyn Transport>>, EstablishmentError> {
     let mut objections: Vec<Property> = Vec::new();
     let mut left = Vec::new();
@@ -90,7 +90,7 @@ pub(super) fn fulfilling(
     Ok(left)
 }
 
-fn unfulfilled(objections: &mut Vec<Property>, plan: &Plan) -> EstablishmentError {
+fn unfulfilled(objections: &mut Vec<Property>, plan: &ConnectionPlan) -> EstablishmentError {
     objections.sort();
     objections.dedup();
     if objections.is_empty() {
@@ -113,7 +113,7 @@ fn unfulfilled(objections: &mut Vec<Property>, plan: &Plan) -> EstablishmentErro
 }
 
 /// Fails if a required property is one that no transport and no path here has information about.
-pub(super) fn unknown(plan: &Plan) -> Result<(), EstablishmentError> {
+pub(super) fn unknown(plan: &ConnectionPlan) -> Result<(), EstablishmentError> {
     let pvd = plan.properties.preferences(Property::Pvd);
     if pvd.values().any(|preference| *preference == Preference::Require) {
         let why = "pvd: this system does not know provisioning domains (RFC 8801)";
@@ -130,13 +130,13 @@ pub(super) fn unknown(plan: &Plan) -> Result<(), EstablishmentError> {
 
 /// A transport in its rank. Its offer has the class of the rank, and only the endpoint's protocol.
 #[derive(Debug)]
-pub(super) struct Ranked {
+pub(super) struct RankedTransport {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) priority: u16,
     pub(super) protocol: Option<String>,
 }
 
-impl Ranked {
+impl RankedTransport {
     fn place(&self, candidates: Vec<Candidate>) -> Vec<Candidate> {
         let is_meant = |candidate: &Candidate| {
             self.protocol
@@ -151,8 +151,8 @@ impl Ranked {
     }
 }
 
-impl Transport for Ranked {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
+impl Transport for RankedTransport {
+    fn to_address(&self, address: SocketAddr, service: Option<&ServiceRecord>) -> Vec<Candidate> {
         self.place(self.transport.to_address(address, service))
     }
 
@@ -164,7 +164,7 @@ impl Transport for Ranked {
         self.transport.features()
     }
 
-    fn datagrams(&self) -> Option<crate::transports::Place> {
+    fn datagrams(&self) -> Option<crate::transports::LocalConstraint> {
         self.transport.datagrams()
     }
 
@@ -181,7 +181,7 @@ impl Transport for Ranked {
 ///
 /// `up` lists the present interfaces, with their type's name and whether they are the loopback.
 pub(super) fn paths(
-    plan: &Plan,
+    plan: &ConnectionPlan,
     up: &[(String, &'static str)],
 ) -> Result<Vec<Option<String>>, EstablishmentError> {
     let chosen = plan.properties.preferences(Property::Interface);
@@ -235,7 +235,7 @@ mod tests {
     use crate::taps::property::TransportProperties;
     use crate::taps::{Preconnection, SecurityParameters};
 
-    fn plan(properties: TransportProperties) -> Arc<Plan> {
+    fn plan(properties: TransportProperties) -> Arc<ConnectionPlan> {
         Preconnection::new(SecurityParameters::disabled())
             .with_properties(properties)
             .plan(Action::Initiate)

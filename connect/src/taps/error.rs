@@ -56,7 +56,7 @@ pub enum SendError {
     Framing(#[from] FramingError),
     /// The Connection ended before the message was sent.
     #[error("the message was not sent: {0}")]
-    Ended(#[from] Ended),
+    Ended(#[from] ConnectionEnded),
 }
 
 /// The reasons for which no message is received (RFC 9622, 9.3.2.3).
@@ -76,7 +76,7 @@ pub enum ReceiveError {
     Framing(#[from] FramingError),
     /// The Connection has ended.
     #[error(transparent)]
-    Ended(#[from] Ended),
+    Ended(#[from] ConnectionEnded),
 }
 
 /// The reasons for which a Connection ends other than by a close (RFC 9622, 10).
@@ -143,7 +143,7 @@ pub enum CloneError {
 
 /// The Connection has ended; the value is the reason, from its last event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Ended {
+pub enum ConnectionEnded {
     /// It was closed, by either side.
     #[error("the Connection has been closed")]
     Closed,

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::candidates::{Ranked, fulfilling, is_secure_enough, paths, unknown};
-use super::plan::Plan;
+use super::candidates::{RankedTransport, fulfilling, is_secure_enough, paths, unknown};
+use super::plan::ConnectionPlan;
 use super::property::Property;
 use super::security::Mode;
 use super::{EstablishmentError, LocalEndpoint, RemoteEndpoint, log};
@@ -28,7 +28,7 @@ const NEXT: Duration = Duration::from_millis(250);
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Fails if the plan cannot be fulfilled, whatever the peer does.
-pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
+pub(super) fn check(plan: &ConnectionPlan) -> Result<(), EstablishmentError> {
     unknown(plan)?;
     if plan.remotes.is_empty() {
         return Err(EstablishmentError::Endpoint(
@@ -52,7 +52,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
 }
 
 /// Connects a stream, by the candidate that wins.
-pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, EstablishmentError> {
+pub(super) async fn connect(plan: &Arc<ConnectionPlan>) -> Result<Box<dyn Duplex>, EstablishmentError> {
     let racer = plan.racer.get_or_try_init(Racer::open).await;
     let racer = racer
         .map_err(|error| EstablishmentError::System(error.to_string()))?
@@ -106,7 +106,7 @@ struct Round {
 
 /// Tries all remote endpoints, starting one after the other and running them concurrently.
 async fn round(
-    plan: &Arc<Plan>,
+    plan: &Arc<ConnectionPlan>,
     racer: &Racer,
     interfaces: &Interfaces,
     remotes: &[RemoteEndpoint],
@@ -156,7 +156,7 @@ struct Interfaces {
     bound: Option<String>,
 }
 
-async fn interfaces(plan: &Plan) -> Result<Interfaces, EstablishmentError> {
+async fn interfaces(plan: &ConnectionPlan) -> Result<Interfaces, EstablishmentError> {
     let is_multipath = plan.properties.word(Property::Multipath, plan.action) != "Disabled";
     let local = plan.locals.iter().find_map(|local| local.address);
     let chooses = !plan.properties.preferences(Property::Interface).is_empty();
@@ -190,8 +190,8 @@ async fn interfaces(plan: &Plan) -> Result<Interfaces, EstablishmentError> {
 }
 
 /// Returns the name of an interface's type (RFC 9622, 6.2.11).
-fn type_of(kind: hawser_session::document::Kind) -> &'static str {
-    use hawser_session::document::Kind as Of;
+fn type_of(kind: hawser_session::document::LinkKind) -> &'static str {
+    use hawser_session::document::LinkKind as Of;
     match kind {
         Of::Ethernet => "Wired Ethernet",
         Of::Wifi => "Wi-Fi",
@@ -202,7 +202,7 @@ fn type_of(kind: hawser_session::document::Kind) -> &'static str {
 }
 
 async fn to_remote(
-    plan: &Plan,
+    plan: &ConnectionPlan,
     racer: &Racer,
     remote: &RemoteEndpoint,
     interfaces: &Interfaces,
@@ -247,7 +247,7 @@ impl From<EstablishmentError> for Failed {
 
 /// Combines every path with every transport, paths first.
 fn ranked(
-    plan: &Plan,
+    plan: &ConnectionPlan,
     selection: &Selection,
     min_security: Security,
     paths: &[Option<String>],
@@ -258,7 +258,7 @@ fn ranked(
         let selection = Selection { interface: path.clone(), ..selection.clone() };
         for transport in secured(plan, &selection, min_security)? {
             let priority = u16::try_from(all.len()).unwrap_or(u16::MAX);
-            all.push(Arc::new(Ranked {
+            all.push(Arc::new(RankedTransport {
                 transport,
                 priority,
                 protocol: remote.protocol.clone(),
@@ -270,7 +270,7 @@ fn ranked(
 
 /// Returns the minimum protection of each round: one round, or for opportunistic security one with protection
 /// and one without. The unprotected round begins only after the protected one has failed.
-fn rounds(plan: &Plan) -> Vec<Security> {
+fn rounds(plan: &ConnectionPlan) -> Vec<Security> {
     let min_security = plan.security.min_security();
     match plan.security.mode {
         Mode::Required | Mode::Disabled => vec![min_security],
@@ -280,7 +280,7 @@ fn rounds(plan: &Plan) -> Vec<Security> {
 
 /// Returns the transports that fulfil the required properties with exactly this protection.
 fn secured(
-    plan: &Plan,
+    plan: &ConnectionPlan,
     selection: &Selection,
     min_security: Security,
 ) -> Result<Vec<Arc<dyn Transport>>, EstablishmentError> {
@@ -303,7 +303,7 @@ fn secured(
 }
 
 fn selection(
-    plan: &Plan,
+    plan: &ConnectionPlan,
     remote: &RemoteEndpoint,
     destination: &Destination,
 ) -> Result<Selection, EstablishmentError> {
@@ -369,7 +369,7 @@ pub(super) async fn addresses(name: &str) -> Result<Vec<IpAddr>, EstablishmentEr
 
 /// Resolves endpoints to endpoints with addresses.
 pub(super) async fn resolve(
-    plan: &Plan,
+    plan: &ConnectionPlan,
 ) -> Result<(Vec<LocalEndpoint>, Vec<RemoteEndpoint>), EstablishmentError> {
     let mut remotes = Vec::new();
     for remote in plan.remotes.iter().take(MAX_REMOTES) {

@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 use super::candidates::{objection, unknown};
 use super::connection::Group;
 use super::establish::addresses;
-use super::plan::Plan;
+use super::plan::ConnectionPlan;
 use super::property::Property;
 use super::security::Mode;
 use super::{Connection, EstablishmentError, log};
@@ -43,13 +43,13 @@ pub struct Listener {
 
 /// The peers that are accepted.
 struct Admission {
-    plan: Arc<Plan>,
+    plan: Arc<ConnectionPlan>,
     /// The addresses of the remote endpoints that have names.
     named: Vec<IpAddr>,
 }
 
 /// Listens at every address of a plan.
-pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError> {
+pub(super) async fn open(plan: Arc<ConnectionPlan>) -> Result<Listener, EstablishmentError> {
     unknown(&plan)?;
     if plan.security.mode == Mode::Required && plan.security.identity.is_none() {
         let why = "a Listener needs a certificate of its own, or security disabled by name";
@@ -86,7 +86,7 @@ pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError
 }
 
 /// Returns the listen options of a plan, one for each address.
-fn options(plan: &Plan) -> Result<Vec<ListenOptions>, EstablishmentError> {
+fn options(plan: &ConnectionPlan) -> Result<Vec<ListenOptions>, EstablishmentError> {
     let endpoint = |why: &str| EstablishmentError::Endpoint(why.to_owned());
     if plan.locals.is_empty() {
         return Err(endpoint("a Listener needs a local endpoint"));

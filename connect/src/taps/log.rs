@@ -8,7 +8,7 @@ use crate::About;
 use tracing::field::display;
 use tracing::{debug, info};
 
-use crate::taps::{EstablishmentError, Event};
+use crate::taps::{ConnectionEvent, EstablishmentError};
 
 /// Logs that a transport, and with it the Connection, is established.
 pub(super) fn established(about: &About, is_initiated: bool) {
@@ -18,30 +18,30 @@ pub(super) fn established(about: &About, is_initiated: bool) {
 }
 
 /// Logs an event of a Connection.
-pub(super) fn event(about: &About, event: &Event) {
+pub(super) fn event(about: &About, event: &ConnectionEvent) {
     let transport = about.transport;
     let (local, peer) = (about.local.map(display), about.peer.map(display));
     match event {
-        Event::PathChange(how) => debug!(transport, local, peer, ?how, "path changed"),
-        Event::Expired { .. } => debug!(transport, local, peer, "message expired"),
-        Event::SendError { why, .. } => {
+        ConnectionEvent::PathChange(how) => debug!(transport, local, peer, ?how, "path changed"),
+        ConnectionEvent::Expired { .. } => debug!(transport, local, peer, "message expired"),
+        ConnectionEvent::SendError { why, .. } => {
             let why = why.to_string();
             debug!(transport, local, peer, ?why, "message not sent");
         }
-        Event::CloneError(error) => {
+        ConnectionEvent::CloneError(error) => {
             let error = error.to_string();
             debug!(transport, local, peer, ?error, "left its group");
         }
-        Event::Closed => debug!(transport, local, peer, "closed"),
-        Event::ConnectionError(error) => {
+        ConnectionEvent::Closed => debug!(transport, local, peer, "closed"),
+        ConnectionEvent::ConnectionError(error) => {
             let error = error.to_string();
             debug!(transport, local, peer, ?error, "failed");
         }
-        Event::EstablishmentError(error) => {
+        ConnectionEvent::EstablishmentError(error) => {
             let error = error.to_string();
             debug!(?error, "not established");
         }
-        Event::Ready | Event::Sent { .. } => {}
+        ConnectionEvent::Ready | ConnectionEvent::Sent { .. } => {}
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
             protocol: None,
         };
         let failed = ConnectionError::from(io::Error::other("closed: \u{1b}[2J\nforged"));
-        event(&about, &Event::ConnectionError(failed));
+        event(&about, &ConnectionEvent::ConnectionError(failed));
         log.expect(&["DEBUG", "failed", "peer=192.0.2.1:443", r"\u{1b}[2J\nforged"]);
         assert!(!log.lines().concat().contains(['\n', '\u{1b}']));
     }

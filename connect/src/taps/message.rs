@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::property::{Class, Property, PropertyError, Value, check, parse};
+use super::property::{Class, Property, PropertyError, PropertyValue, check, parse};
 
 /// Identifies a message within this process: parts sent with one context are parts of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub struct MessageId(u64);
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageContext {
     id: MessageId,
-    properties: BTreeMap<Property, Value>,
+    properties: BTreeMap<Property, PropertyValue>,
     framing: BTreeMap<(String, String), String>,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
@@ -56,7 +56,7 @@ impl MessageContext {
     pub fn add(
         &mut self,
         property: Property,
-        value: impl Into<Value>,
+        value: impl Into<PropertyValue>,
     ) -> Result<&mut MessageContext, PropertyError> {
         if property.definition().class != Class::Message {
             return Err(PropertyError::NotOfMessages(property));
@@ -77,7 +77,7 @@ impl MessageContext {
 
     /// Returns the chosen value of a property.
     #[must_use]
-    pub fn get(&self, property: Property) -> Option<&Value> {
+    pub fn get(&self, property: Property) -> Option<&PropertyValue> {
         self.properties.get(&property)
     }
 
@@ -115,23 +115,23 @@ impl MessageContext {
     }
 
     /// Adds the properties of a Connection's messages that the message itself does not set.
-    pub(super) fn inherit<'a>(&mut self, properties: impl Iterator<Item = (Property, &'a Value)>) {
+    pub(super) fn inherit<'a>(&mut self, properties: impl Iterator<Item = (Property, &'a PropertyValue)>) {
         for (property, value) in properties {
             self.properties.entry(property).or_insert_with(|| value.clone());
         }
     }
 
     pub(super) fn is_true(&self, property: Property) -> bool {
-        self.properties.get(&property) == Some(&Value::Boolean(true))
+        self.properties.get(&property) == Some(&PropertyValue::Boolean(true))
     }
 
     pub(super) fn is_false(&self, property: Property) -> bool {
-        self.properties.get(&property) == Some(&Value::Boolean(false))
+        self.properties.get(&property) == Some(&PropertyValue::Boolean(false))
     }
 
     pub(super) fn lifetime(&self) -> Option<Duration> {
         match self.properties.get(&Property::MsgLifetime) {
-            Some(Value::Time(time)) => Some(*time),
+            Some(PropertyValue::Time(time)) => Some(*time),
             _ => None,
         }
     }
@@ -139,7 +139,7 @@ impl MessageContext {
     /// Returns the priority; lower values come first (9.1.3.2).
     pub(super) fn priority(&self) -> u64 {
         match self.properties.get(&Property::MsgPriority) {
-            Some(Value::Integer(priority)) => *priority,
+            Some(PropertyValue::Integer(priority)) => *priority,
             _ => 100,
         }
     }

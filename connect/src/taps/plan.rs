@@ -11,7 +11,7 @@ use hawser_session::MtpStack;
 
 /// A Preconnection as it was at that time.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct ConnectionPlan {
     pub(super) action: Action,
     pub(super) locals: Vec<LocalEndpoint>,
     pub(super) remotes: Vec<RemoteEndpoint>,

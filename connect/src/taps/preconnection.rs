@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::OnceCell;
 
-use super::plan::Plan;
-use super::property::{Action, Property, TransportProperties, Value};
+use super::plan::ConnectionPlan;
+use super::property::{Action, Property, PropertyValue, TransportProperties};
 use super::{
     Connection, EstablishmentError, Framer, Listener, LocalEndpoint, MessageContext, PropertyError,
     RemoteEndpoint, SecurityParameters, establish, listener,
@@ -66,8 +66,8 @@ impl Preconnection {
         self
     }
 
-    /// Also reports each Send that succeeds ([`super::Event::Sent`]), and not only those that fail. The
-    /// events have to be taken: `send` waits while 1,024 of them are queued.
+    /// Also reports each Send that succeeds ([`super::ConnectionEvent::Sent`]), and not only those that fail.
+    /// The events have to be taken: `send` waits while 1,024 of them are queued.
     #[must_use]
     pub fn with_sent_events(mut self) -> Preconnection {
         self.reports_sent = true;
@@ -124,7 +124,7 @@ impl Preconnection {
     pub fn set_property(
         &mut self,
         property: Property,
-        value: impl Into<Value>,
+        value: impl Into<PropertyValue>,
     ) -> Result<&mut Preconnection, PropertyError> {
         self.properties.set(property, value)?;
         Ok(self)
@@ -140,8 +140,8 @@ impl Preconnection {
     }
 
     /// Initiate: begins a Connection to a remote endpoint. The call returns at once, and
-    /// [`super::Event::Ready`] reports the establishment; messages may be sent before. It must be called
-    /// within a tokio runtime with time and I/O.
+    /// [`super::ConnectionEvent::Ready`] reports the establishment; messages may be sent before. It must be
+    /// called within a tokio runtime with time and I/O.
     ///
     /// # Errors
     /// When the requirements contradict each other, or cannot be fulfilled here whatever the peer does.
@@ -190,7 +190,7 @@ impl Preconnection {
     }
 
     /// Returns a copy of its present values.
-    pub(super) fn plan(&self, action: Action) -> Arc<Plan> {
+    pub(super) fn plan(&self, action: Action) -> Arc<ConnectionPlan> {
         let Preconnection {
             locals,
             remotes,
@@ -207,7 +207,7 @@ impl Preconnection {
         } else {
             racer
         };
-        Arc::new(Plan {
+        Arc::new(ConnectionPlan {
             action,
             locals,
             remotes,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{AttemptError, Candidate, Description, Destination, Duplex, Transport};
-use hawser_race::resolve::Service;
+use hawser_race::resolve::ServiceRecord;
 use hawser_race::{Failure, Family, Handshake, Security};
 use hawser_session::relay::{ClientError, Gateway, GatewayStream, Reply};
 
@@ -39,7 +39,7 @@ impl fmt::Debug for Via {
 }
 
 impl Transport for Via {
-    fn to_address(&self, _: std::net::SocketAddr, _: Option<&Service>) -> Vec<Candidate> {
+    fn to_address(&self, _: std::net::SocketAddr, _: Option<&ServiceRecord>) -> Vec<Candidate> {
         Vec::new()
     }
 

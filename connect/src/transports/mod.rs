@@ -18,7 +18,7 @@ use std::sync::Arc;
 use hawser_carriers::mtp::MtpStack;
 
 use hawser_race::Family;
-use hawser_race::resolve::Service;
+use hawser_race::resolve::ServiceRecord;
 use hawser_session::TrustError;
 use hawser_session::relay::Gateway;
 
@@ -35,7 +35,7 @@ pub(super) use session::SessionDuplex;
 pub use tcp::Tcp;
 pub use tls::Tls;
 
-pub use crate::place::Place;
+pub use crate::local_constraint::LocalConstraint;
 
 /// The reasons for which a transport is not available as requested.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +66,7 @@ pub struct Transports {
     stacks: Vec<MtpStack>,
 }
 
-/// The restrictions of a [`Place`] that a transport supports.
+/// The restrictions of a [`LocalConstraint`] that a transport supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
     /// An interface, and a family.
@@ -132,7 +132,7 @@ impl Transports {
         let is_name = |name: &str| {
             (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace())
         };
-        let place = Place { interface: interface.map(str::to_owned), family: None };
+        let place = LocalConstraint { interface: interface.map(str::to_owned), family: None };
         let named = if interface.is_none_or(is_name) {
             self.make(word, &place, priority)
         } else {
@@ -154,7 +154,7 @@ impl Transports {
     /// Returns the part of a place that a policy's `transport` supports; `None` if there is no such
     /// transport.
     #[must_use]
-    pub fn place(&self, transport: &str, place: Place) -> Option<Place> {
+    pub fn place(&self, transport: &str, place: LocalConstraint) -> Option<LocalConstraint> {
         let row = TABLE.iter().find(|(_, name, _)| *name == transport);
         let runs = |stack: &MtpStack| stack.transport() == transport;
         let keeps = row
@@ -162,14 +162,19 @@ impl Transports {
             .or(self.stacks.iter().any(runs).then_some(Keeps::Interface))?;
         Some(match keeps {
             Keeps::Interface => place,
-            Keeps::Family => Place { interface: None, ..place },
-            Keeps::Nothing => Place::default(),
+            Keeps::Family => LocalConstraint { interface: None, ..place },
+            Keeps::Nothing => LocalConstraint::default(),
         })
     }
 
     /// Makes the transport of a policy's `transport`, if this process can use it there.
     #[must_use]
-    pub fn named(&self, transport: &str, place: &Place, priority: u16) -> Option<Arc<dyn Transport>> {
+    pub fn named(
+        &self,
+        transport: &str,
+        place: &LocalConstraint,
+        priority: u16,
+    ) -> Option<Arc<dyn Transport>> {
         let word = TABLE
             .iter()
             .find(|(_, name, _)| *name == transport)
@@ -177,7 +182,7 @@ impl Transports {
         self.make(word, &self.place(transport, place.clone())?, priority)
     }
 
-    fn make(&self, word: &str, place: &Place, priority: u16) -> Option<Arc<dyn Transport>> {
+    fn make(&self, word: &str, place: &LocalConstraint, priority: u16) -> Option<Arc<dyn Transport>> {
         let interface = place.interface.clone();
         let transport: Arc<dyn Transport> = match (word, &interface) {
             ("tcp" | "mptcp", _) => Arc::new(Tcp { is_multipath: word == "mptcp", interface, priority }),
@@ -213,7 +218,7 @@ struct Only {
 }
 
 impl Transport for Only {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
+    fn to_address(&self, address: SocketAddr, service: Option<&ServiceRecord>) -> Vec<Candidate> {
         match address.is_ipv6() == (self.family == Family::Ipv6) {
             true => self.transport.to_address(address, service),
             false => Vec::new(),
@@ -224,8 +229,8 @@ impl Transport for Only {
         self.transport.to_destination(destination)
     }
 
-    fn datagrams(&self) -> Option<Place> {
-        Some(Place { family: Some(self.family), ..self.transport.datagrams()? })
+    fn datagrams(&self) -> Option<LocalConstraint> {
+        Some(LocalConstraint { family: Some(self.family), ..self.transport.datagrams()? })
     }
 
     fn is_https(&self) -> bool {
@@ -240,9 +245,9 @@ impl Transport for Only {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hawser_race::resolve::Service;
+    use hawser_race::resolve::ServiceRecord;
 
-    fn describe(transport: &dyn Transport, address: &str, service: Option<&Service>) -> Vec<String> {
+    fn describe(transport: &dyn Transport, address: &str, service: Option<&ServiceRecord>) -> Vec<String> {
         let candidates = transport.to_address(address.parse().expect("an address"), service);
         candidates
             .into_iter()

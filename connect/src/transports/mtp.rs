@@ -8,7 +8,7 @@ use hawser_carriers::mtp::{MtpOptions, MtpStack};
 use hawser_carriers::tls::TlsClient;
 
 use crate::{Candidate, Features, Transport};
-use hawser_race::resolve::Service;
+use hawser_race::resolve::ServiceRecord;
 use hawser_race::{Handshake, Security};
 use hawser_session::{PlainStream, Trust};
 
@@ -52,7 +52,7 @@ impl Mtp {
 }
 
 impl Transport for Mtp {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
+    fn to_address(&self, address: SocketAddr, service: Option<&ServiceRecord>) -> Vec<Candidate> {
         if !service.is_none_or(is_of_use) {
             return Vec::new();
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hawser_carriers::quic::{QuicConnection, QuicEndpoint, QuicError, QuicOptions, QuicStream};
 
 use crate::{About, AttemptError, Candidate, Duplex, Features, Opening, SharedStreams, Streams, Transport};
-use hawser_race::resolve::Service;
+use hawser_race::resolve::ServiceRecord;
 use hawser_race::{Handshake, Security};
 use hawser_session::Trust;
 
@@ -67,9 +67,9 @@ impl Quic {
 }
 
 impl Transport for Quic {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
+    fn to_address(&self, address: SocketAddr, service: Option<&ServiceRecord>) -> Vec<Candidate> {
         // A protocol of the record must be among those that this connection offers (RFC 9460, 7.1.2).
-        let speaks = |service: &Service| {
+        let speaks = |service: &ServiceRecord| {
             let ours = |name: &String| self.tls.alpn_protocols.iter().any(|own| own == name.as_bytes());
             !service.no_default_alpn || service.alpn.iter().any(ours)
         };

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hawser_carriers::sctp::{SctpOptions, Stack};
+use hawser_carriers::sctp::{SctpOptions, SctpStack};
 
 use crate::{AttemptError, Candidate, Features, Transport};
-use hawser_race::resolve::Service;
+use hawser_race::resolve::ServiceRecord;
 use hawser_session::PlainStream;
 
 /// SCTP (RFC 9260) in UDP (RFC 6951). The peer sends its further addresses in the handshake, so that an
@@ -20,7 +20,7 @@ pub struct Sctp {
 }
 
 impl Transport for Sctp {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
+    fn to_address(&self, address: SocketAddr, service: Option<&ServiceRecord>) -> Vec<Candidate> {
         // The protocols that a record lists are over TCP or QUIC (RFC 9460, 7.1).
         if service.is_some_and(|service| service.no_default_alpn) {
             return Vec::new();
@@ -38,7 +38,10 @@ impl Transport for Sctp {
 
 async fn connect(address: SocketAddr, options: &SctpOptions) -> Result<PlainStream, AttemptError> {
     let attempt = async {
-        let carrier = Stack::shared().await?.connect(&[address], &[], options).await?;
+        let carrier = SctpStack::shared()
+            .await?
+            .connect(&[address], &[], options)
+            .await?;
         Ok::<_, hawser_carriers::sctp::SctpError>(PlainStream::new(Box::new(carrier)))
     };
     attempt

@@ -13,7 +13,7 @@ use hawser_carriers::quic::QuicOptions;
 use hawser_carriers::tcp::TcpOptions;
 
 use crate::{About, AttemptError, Duplex, Features, Opening, SharedStreams, Streams, Transport};
-use hawser_race::resolve::Service;
+use hawser_race::resolve::ServiceRecord;
 use hawser_race::{Handshake, Security};
 use hawser_session::{
     Candidate, ClientConfig, Config, Notice, PathCandidate, Priority, Session as Handle, SessionStream,
@@ -142,7 +142,7 @@ impl Session {
 }
 
 impl Transport for Session {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<crate::Candidate> {
+    fn to_address(&self, address: SocketAddr, service: Option<&ServiceRecord>) -> Vec<crate::Candidate> {
         // The record excludes the default protocol, and it cannot list a session.
         if service.is_some_and(|service| service.no_default_alpn) {
             return Vec::new();

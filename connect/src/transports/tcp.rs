@@ -6,9 +6,9 @@ use std::sync::Arc;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::transports::Place;
+use crate::transports::LocalConstraint;
 use crate::{AttemptError, Candidate, Features, Transport};
-use hawser_race::resolve::Service;
+use hawser_race::resolve::ServiceRecord;
 
 /// The idle time after which keep-alive probes are sent, because a tunnel has no other way to detect a dead
 /// peer.
@@ -26,7 +26,7 @@ pub struct Tcp {
 }
 
 impl Transport for Tcp {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
+    fn to_address(&self, address: SocketAddr, service: Option<&ServiceRecord>) -> Vec<Candidate> {
         if !service.is_none_or(is_of_use) {
             return Vec::new();
         }
@@ -40,14 +40,14 @@ impl Transport for Tcp {
         Features { multipath: self.is_multipath, tunable: true, ..Features::STREAM }
     }
 
-    fn datagrams(&self) -> Option<Place> {
-        Some(Place { interface: self.interface.clone(), family: None })
+    fn datagrams(&self) -> Option<LocalConstraint> {
+        Some(LocalConstraint { interface: self.interface.clone(), family: None })
     }
 }
 
 /// Returns whether a record names a protocol that TCP carries: protocols over UDP cannot be used (RFC 9460,
 /// 7.1.2).
-pub(super) fn is_of_use(service: &Service) -> bool {
+pub(super) fn is_of_use(service: &ServiceRecord) -> bool {
     !service.no_default_alpn || service.alpn.iter().any(|protocol| !protocol.starts_with("h3"))
 }
 
@@ -83,7 +83,7 @@ impl Tcp {
 mod tests {
     use super::*;
 
-    fn describe(transport: &dyn Transport, address: &str, service: Option<&Service>) -> Vec<String> {
+    fn describe(transport: &dyn Transport, address: &str, service: Option<&ServiceRecord>) -> Vec<String> {
         let candidates = transport.to_address(address.parse().expect("an address"), service);
         candidates
             .into_iter()
@@ -95,7 +95,7 @@ mod tests {
     /// scheme's default.
     #[test]
     fn a_quic_only_service_yields_no_tcp_candidate() {
-        let mut service = Service {
+        let mut service = ServiceRecord {
             priority: 1,
             target: "a.example.".to_owned(),
             port: None,

@@ -9,7 +9,7 @@ use hawser_carriers::tls::TlsClient;
 use rustls::pki_types::ServerName;
 
 use crate::{Candidate, Features, Transport};
-use hawser_race::resolve::Service;
+use hawser_race::resolve::ServiceRecord;
 use hawser_race::{Handshake, Security};
 use hawser_session::{PlainStream, Trust, TrustError};
 
@@ -73,7 +73,7 @@ impl Tls {
 }
 
 impl Transport for Tls {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
+    fn to_address(&self, address: SocketAddr, service: Option<&ServiceRecord>) -> Vec<Candidate> {
         if !service.is_none_or(is_of_use) {
             return Vec::new();
         }

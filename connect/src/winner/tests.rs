@@ -29,8 +29,8 @@ fn winner() -> (Winner, DuplexStream, Reported) {
     let log = Arc::clone(&reported);
     let report = move |verdict| {
         log.lock().push(match verdict {
-            Verdict::Failed(failure, _) => Some(failure),
-            Verdict::Recovered => RECOVERY,
+            StreamOutcome::Failed(failure, _) => Some(failure),
+            StreamOutcome::Recovered => RECOVERY,
         });
     };
     (

@@ -5,14 +5,14 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use hawser_connect::knowledge::{Event, Settings, Trouble};
+use hawser_connect::knowledge::{KnowledgeEvent, Settings, Trouble};
 
-use super::Place;
+use super::TestFolder;
 use super::open::open;
 
 #[tokio::test]
 async fn flushed_nodes_survive_kill_9() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path: PathBuf = place.0.join("store");
     let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
     for round in 0..4 {
@@ -53,7 +53,7 @@ async fn flushed_nodes_survive_kill_9() {
         }
         let received = tokio::time::timeout(std::time::Duration::from_millis(50), events.next()).await;
         assert!(
-            !matches!(received, Ok(Some(Event::Trouble(Trouble::Store(_))))),
+            !matches!(received, Ok(Some(KnowledgeEvent::Trouble(Trouble::Store(_))))),
             "{received:?}"
         );
     }

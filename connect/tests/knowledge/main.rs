@@ -11,13 +11,13 @@ use hawser_connect::knowledge::Settings;
 use hawser_documents::temporary::Folder;
 
 /// A folder for one test, which any user may enter.
-struct Place(Folder);
+struct TestFolder(Folder);
 
-impl Place {
-    fn new() -> Place {
+impl TestFolder {
+    fn new() -> TestFolder {
         let folder = Folder::new().expect("the folder for tests can be written");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
-        Place(folder)
+        TestFolder(folder)
     }
 
     fn settings(&self) -> Settings {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_connect::Racer;
-use hawser_connect::knowledge::{Event, Origin, Trouble};
-use hawser_race::{Cache, Key, Limits, Outcome};
+use hawser_connect::knowledge::{KnowledgeEvent, NodeOrigin, Trouble};
+use hawser_race::{AttemptOutcome, Cache, CacheKey, CacheLimits};
 use hawser_time::Instant;
 
-use super::Place;
+use super::TestFolder;
 use super::open::open;
 
 const KEPT: &str = r#"[
@@ -19,14 +19,14 @@ const KEPT: &str = r#"[
 
 #[tokio::test]
 async fn nodes_of_controllers_are_kept_across_restarts() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let settings = place.settings();
     let knowledge = open(&settings).await;
     knowledge.put(KEPT).expect("it is right");
     let before: Vec<_> = knowledge
         .list()
         .into_iter()
-        .filter(|known| known.origin == Origin::Controller)
+        .filter(|known| known.origin == NodeOrigin::Controller)
         .collect();
     assert_eq!(before.len(), 2);
     assert!(before[1].until.is_some(), "ten minutes are written out");
@@ -36,15 +36,15 @@ async fn nodes_of_controllers_are_kept_across_restarts() {
     let after: Vec<_> = knowledge
         .list()
         .into_iter()
-        .filter(|known| known.origin == Origin::Controller)
+        .filter(|known| known.origin == NodeOrigin::Controller)
         .collect();
-    let names = |all: &[hawser_connect::knowledge::Known]| {
+    let names = |all: &[hawser_connect::knowledge::KnownNode]| {
         let mut all: Vec<_> = all.iter().map(|known| (known.uid.clone(), known.until)).collect();
         all.sort_by(|one, other| one.0.cmp(&other.0));
         all
     };
     assert_eq!(names(&after), names(&before));
-    assert_eq!(knowledge.delete("lan/printer"), Ok(Origin::Controller));
+    assert_eq!(knowledge.delete("lan/printer"), Ok(NodeOrigin::Controller));
     assert!(knowledge.flush().await);
     drop(knowledge);
     let knowledge = open(&settings).await;
@@ -53,21 +53,21 @@ async fn nodes_of_controllers_are_kept_across_restarts() {
 
 #[tokio::test]
 async fn race_memory_survives_restarts() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let settings = place.settings();
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = Instant::after(since.expect("after 1970"));
-    let key = |network: &str| Key {
+    let key = |network: &str| CacheKey {
         network: network.into(),
         remote: "192.0.2.1:443".into(),
         transport: "tcp".into(),
         interface: "".into(),
     };
-    let mut cache = Cache::new(Limits::default());
+    let mut cache = Cache::new(CacheLimits::default());
     for network in ["home", "office"] {
         cache.record(
             key(network),
-            Outcome::Won { took: Duration::from_millis(20) },
+            AttemptOutcome::Won { took: Duration::from_millis(20) },
             now,
         );
     }
@@ -90,7 +90,7 @@ async fn race_memory_survives_restarts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_store_is_set_aside_and_reported_to_late_watchers() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let settings = place.settings();
     let store = settings.store.clone().expect("a path");
     let knowledge = open(&settings).await;
@@ -111,7 +111,7 @@ async fn a_damaged_store_is_set_aside_and_reported_to_late_watchers() {
         let reported = tokio::time::timeout(Duration::from_secs(5), events.next())
             .await
             .expect("soon");
-        if let Some(Event::Trouble(Trouble::Store(why))) = reported {
+        if let Some(KnowledgeEvent::Trouble(Trouble::Store(why))) = reported {
             break why;
         }
     };
@@ -125,7 +125,7 @@ async fn a_damaged_store_is_set_aside_and_reported_to_late_watchers() {
 
 #[tokio::test]
 async fn an_expired_node_is_gone_and_reported() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let knowledge = open(&place.settings()).await;
     let mut events = knowledge.events();
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -134,7 +134,7 @@ async fn an_expired_node_is_gone_and_reported() {
     knowledge
         .put(&format!(r#"{{ "uid": "short", "root": true, "expire": {end} }}"#))
         .expect("it is right");
-    let expired = Event::Expired { uid: Arc::from("short"), origin: Origin::Controller };
+    let expired = KnowledgeEvent::Expired { uid: Arc::from("short"), origin: NodeOrigin::Controller };
     let wait = async { while events.next().await != Some(expired.clone()) {} };
     tokio::time::timeout(Duration::from_secs(5), wait)
         .await

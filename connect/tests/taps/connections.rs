@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use hawser_connect::Racer;
 use hawser_connect::taps::{
-    ConnectionError, ConnectionState, Ended, EstablishmentError, Event, Preconnection, Property,
-    ReceiveError, Received, RemoteEndpoint, SecurityParameters, SendError,
+    ConnectionEnded, ConnectionError, ConnectionEvent, ConnectionState, EstablishmentError, Preconnection,
+    Property, ReceiveError, ReceivedMessage, RemoteEndpoint, SecurityParameters, SendError,
 };
 use hawser_testing::swallow_at_localhost;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,12 +17,12 @@ use crate::{framed, pair, rest, words};
 #[tokio::test]
 async fn messages_go_in_both_directions_until_it_is_closed() {
     let (mut client, mut server, _listener) = pair(&framed()).await;
-    assert_eq!(client.next_event().await, Some(Event::Ready));
+    assert_eq!(client.next_event().await, Some(ConnectionEvent::Ready));
     client.send("one").await.expect("it is open");
     client.send("two").await.expect("it is open");
     for expected in ["one", "two"] {
         let received = server.receive().await.expect("a message");
-        assert!(matches!(received, Received::Complete { .. }));
+        assert!(matches!(received, ReceivedMessage::Complete { .. }));
         assert_eq!(received.data(), expected);
         server.send(received.data().clone()).await.expect("it is open");
         assert_eq!(client.receive().await.expect("an echo").data(), expected);
@@ -79,11 +79,11 @@ async fn an_abort_ends_both_ends_at_once() {
     let events = rest(&mut client).await;
     assert_eq!(
         events.last(),
-        Some(&Event::ConnectionError(ConnectionError::LocalAbort))
+        Some(&ConnectionEvent::ConnectionError(ConnectionError::LocalAbort))
     );
     assert!(matches!(
         server.receive().await,
-        Err(ReceiveError::Ended(Ended::Connection(_)))
+        Err(ReceiveError::Ended(ConnectionEnded::Connection(_)))
     ));
     assert_eq!(words(&rest(&mut server).await), ["ConnectionError"]);
 }
@@ -98,14 +98,15 @@ async fn a_refused_connection_ends_with_an_establishment_error() {
     client.send("lost").await.expect("it may be given before");
     let events = rest(&mut client).await;
     assert_eq!(words(&events), ["SendError", "EstablishmentError"]);
-    let Some(Event::EstablishmentError(EstablishmentError::Unreachable { failure, .. })) = events.last()
+    let Some(ConnectionEvent::EstablishmentError(EstablishmentError::Unreachable { failure, .. })) =
+        events.last()
     else {
         panic!("{events:?}")
     };
     assert_eq!(*failure, hawser_race::Failure::Refused);
     let ended = client.send("late").await.expect_err("it has ended");
     assert!(
-        matches!(&ended, Ended::Establishment(EstablishmentError::Unreachable { failure, .. })
+        matches!(&ended, ConnectionEnded::Establishment(EstablishmentError::Unreachable { failure, .. })
             if *failure == hawser_race::Failure::Refused),
         "{ended:?}"
     );
@@ -200,12 +201,12 @@ async fn sending_after_close_fails() {
         let events = rest(&mut client).await;
         assert!(events.iter().any(|event| matches!(
             event,
-            Event::SendError { why: SendError::Closing | SendError::Ended(_), .. }
+            ConnectionEvent::SendError { why: SendError::Closing | SendError::Ended(_), .. }
         )));
-        assert_eq!(events.last(), Some(&Event::Closed));
+        assert_eq!(events.last(), Some(&ConnectionEvent::Closed));
     }
     rest(&mut client).await;
-    assert_eq!(client.send("later").await, Err(Ended::Closed));
+    assert_eq!(client.send("later").await, Err(ConnectionEnded::Closed));
     assert_eq!(client.next_event().await, None, "nothing after Closed");
 }
 
@@ -290,8 +291,11 @@ async fn the_first_message_goes_with_it() {
         .expect("a connection");
     let mut server = listener.accept().await.expect("a connection");
     assert_eq!(server.receive().await.expect("a message").data(), "first");
-    assert_eq!(client.next_event().await, Some(Event::Ready));
-    assert!(matches!(client.next_event().await, Some(Event::Sent { .. })));
+    assert_eq!(client.next_event().await, Some(ConnectionEvent::Ready));
+    assert!(matches!(
+        client.next_event().await,
+        Some(ConnectionEvent::Sent { .. })
+    ));
 }
 
 #[tokio::test]
@@ -328,7 +332,7 @@ async fn data_is_delivered_only_after_ready() {
     let (_sender, mut receiver, mut events) = wanted.initiate().expect("a connection").split();
     assert_eq!(receiver.receive().await.expect("bytes").data(), "early");
     let first = tokio::time::timeout(std::time::Duration::ZERO, events.next_event()).await;
-    assert_eq!(first, Ok(Some(Event::Ready)), "it was there before");
+    assert_eq!(first, Ok(Some(ConnectionEvent::Ready)), "it was there before");
 }
 
 /// Closing may take as long as delivery makes progress.

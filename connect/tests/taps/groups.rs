@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use hawser_connect::taps::{CloneError, Connection, ConnectionError, Event, Property, PropertyError, Value};
+use hawser_connect::taps::{
+    CloneError, Connection, ConnectionError, ConnectionEvent, Property, PropertyError, PropertyValue,
+};
 
 use crate::{framed, pair, rest, secured, secured_pair, words};
 
-fn number(connection: &Connection, property: Property) -> Option<Value> {
+fn number(connection: &Connection, property: Property) -> Option<PropertyValue> {
     connection.properties().get(property).cloned()
 }
 
@@ -16,7 +18,7 @@ async fn a_clone_is_another_connection_where_there_are_no_streams() {
     let (client, _server, mut listener) = pair(&framed()).await;
     let mut clone = client.clone_connection().expect("a clone");
     let mut server = listener.accept().await.expect("its other side");
-    assert_eq!(clone.next_event().await, Some(Event::Ready));
+    assert_eq!(clone.next_event().await, Some(ConnectionEvent::Ready));
     assert_ne!(client.endpoints().0, clone.endpoints().0, "a port of its own");
     clone.send("framed as well").await.expect("it is open");
     assert_eq!(
@@ -54,7 +56,7 @@ async fn properties_are_shared_except_the_priority() {
         .expect("a profile");
     assert_eq!(
         number(&clone, Property::ConnCapacityProfile),
-        Some(Value::Word(profile))
+        Some(PropertyValue::Word(profile))
     );
 }
 
@@ -94,15 +96,15 @@ async fn selection_properties_match_the_transport() {
         ("multistreaming", false),
     ] {
         let value = properties.get_by_name(name).expect("a property");
-        assert_eq!(value, Some(&Value::Boolean(expected)), "{name}");
+        assert_eq!(value, Some(&PropertyValue::Boolean(expected)), "{name}");
     }
     assert_eq!(
         properties.get(Property::ConnState),
-        Some(&Value::Word("Established"))
+        Some(&PropertyValue::Word("Established"))
     );
     assert_eq!(
         properties.get(Property::RecvMsgMaxLen),
-        Some(&Value::Integer(1 << 20))
+        Some(&PropertyValue::Integer(1 << 20))
     );
 }
 
@@ -125,7 +127,10 @@ async fn a_group_is_closed_and_aborted_as_one() {
     clone.abort_group();
     for connection in [&mut client, &mut clone] {
         let last = rest(connection).await.pop();
-        assert_eq!(last, Some(Event::ConnectionError(ConnectionError::LocalAbort)));
+        assert_eq!(
+            last,
+            Some(ConnectionEvent::ConnectionError(ConnectionError::LocalAbort))
+        );
     }
 }
 
@@ -171,7 +176,7 @@ async fn a_group_is_the_streams_of_one_session() {
     server.send("back").await.expect("it is open");
     assert_eq!(client.receive().await.expect("a message").data(), "back");
     client.close_group();
-    assert_eq!(rest(&mut client).await.pop(), Some(Event::Closed));
+    assert_eq!(rest(&mut client).await.pop(), Some(ConnectionEvent::Closed));
     assert!(server.receive().await.is_err());
     drop(clone);
 }
@@ -186,7 +191,7 @@ async fn a_clone_survives_the_end_of_all_earlier_connections() {
         .expect("a preference");
     let (client, mut server, mut listener) = secured_pair((has, wants), "hello").await;
     server.close();
-    assert_eq!(rest(&mut server).await.pop(), Some(Event::Closed));
+    assert_eq!(rest(&mut server).await.pop(), Some(ConnectionEvent::Closed));
     let clone = client.clone_connection().expect("a clone");
     clone.send("on its way").await.expect("it may be given before");
     let mut other = listener.accept().await.expect("its other side");

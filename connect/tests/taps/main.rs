@@ -10,7 +10,7 @@ mod security;
 mod table;
 
 use hawser_connect::taps::{
-    Connection, Event, LengthPrefix, Listener, LocalEndpoint, Preconnection, RemoteEndpoint,
+    Connection, ConnectionEvent, LengthPrefix, Listener, LocalEndpoint, Preconnection, RemoteEndpoint,
     SecurityParameters,
 };
 use hawser_session::Identity;
@@ -85,7 +85,7 @@ async fn pair(wanted: &Preconnection) -> (Connection, Connection, Listener) {
 }
 
 /// Takes the events until the end.
-async fn rest(connection: &mut Connection) -> Vec<Event> {
+async fn rest(connection: &mut Connection) -> Vec<ConnectionEvent> {
     let mut events = Vec::new();
     while let Some(event) = connection.next_event().await {
         events.push(event);
@@ -94,19 +94,19 @@ async fn rest(connection: &mut Connection) -> Vec<Event> {
 }
 
 /// Returns the kinds of events, as words.
-fn words(events: &[Event]) -> Vec<&'static str> {
+fn words(events: &[ConnectionEvent]) -> Vec<&'static str> {
     events
         .iter()
         .map(|event| match event {
-            Event::Ready => "Ready",
-            Event::EstablishmentError(_) => "EstablishmentError",
-            Event::Sent { .. } => "Sent",
-            Event::Expired { .. } => "Expired",
-            Event::SendError { .. } => "SendError",
-            Event::PathChange(_) => "PathChange",
-            Event::CloneError(_) => "CloneError",
-            Event::Closed => "Closed",
-            Event::ConnectionError(_) => "ConnectionError",
+            ConnectionEvent::Ready => "Ready",
+            ConnectionEvent::EstablishmentError(_) => "EstablishmentError",
+            ConnectionEvent::Sent { .. } => "Sent",
+            ConnectionEvent::Expired { .. } => "Expired",
+            ConnectionEvent::SendError { .. } => "SendError",
+            ConnectionEvent::PathChange(_) => "PathChange",
+            ConnectionEvent::CloneError(_) => "CloneError",
+            ConnectionEvent::Closed => "Closed",
+            ConnectionEvent::ConnectionError(_) => "ConnectionError",
         })
         .collect()
 }

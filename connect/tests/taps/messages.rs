@@ -3,24 +3,24 @@
 use std::time::Duration;
 
 use hawser_connect::taps::{
-    Connection, Event, LengthPrefix, MessageContext, Preconnection, Property, ReceiveError, Received,
-    SecurityParameters, SendError,
+    Connection, ConnectionEvent, LengthPrefix, MessageContext, Preconnection, Property, ReceiveError,
+    ReceivedMessage, SecurityParameters, SendError,
 };
 
 use crate::{framed, pair, plain, rest, words};
 
-fn with(property: Property, value: impl Into<hawser_connect::taps::Value>) -> MessageContext {
+fn with(property: Property, value: impl Into<hawser_connect::taps::PropertyValue>) -> MessageContext {
     let mut context = MessageContext::new();
     context.add(property, value).expect("a message property");
     context
 }
 
 /// Returns the Sends of the events, with the kind of each event.
-fn outcomes(events: &[Event]) -> Vec<(hawser_connect::taps::SendId, &'static str)> {
-    let of = |event: &Event| match event {
-        Event::Sent { send, .. } => Some((*send, "Sent")),
-        Event::Expired { send, .. } => Some((*send, "Expired")),
-        Event::SendError { send, .. } => Some((*send, "SendError")),
+fn outcomes(events: &[ConnectionEvent]) -> Vec<(hawser_connect::taps::SendId, &'static str)> {
+    let of = |event: &ConnectionEvent| match event {
+        ConnectionEvent::Sent { send, .. } => Some((*send, "Sent")),
+        ConnectionEvent::Expired { send, .. } => Some((*send, "Expired")),
+        ConnectionEvent::SendError { send, .. } => Some((*send, "SendError")),
         _ => None,
     };
     events.iter().filter_map(of).collect()
@@ -54,7 +54,7 @@ async fn each_send_has_one_outcome_in_order() {
     client.close();
     let events = rest(&mut client).await;
     assert_eq!(outcomes(&events), sent);
-    assert_eq!(events.last(), Some(&Event::Closed));
+    assert_eq!(events.last(), Some(&ConnectionEvent::Closed));
     reader.await.expect("the reader is done");
 }
 
@@ -75,7 +75,7 @@ async fn a_send_after_the_final_message_fails() {
     let events = rest(&mut client).await;
     assert_eq!(words(&events), ["Ready", "Sent", "SendError", "Closed"]);
     assert!(events.iter().any(
-        |event| matches!(event, Event::SendError { send, why: SendError::AfterFinal, .. } if *send == late)
+        |event| matches!(event, ConnectionEvent::SendError { send, why: SendError::AfterFinal, .. } if *send == late)
     ));
 }
 
@@ -121,7 +121,7 @@ async fn the_rest_of_a_refused_message_is_refused() {
         .with_framer(LengthPrefix::new(10))
         .with_sent_events();
     let (mut client, mut server, _listener) = pair(&short).await;
-    assert_eq!(client.next_event().await, Some(Event::Ready));
+    assert_eq!(client.next_event().await, Some(ConnectionEvent::Ready));
     let context = MessageContext::new();
     for is_refused in [false, true] {
         client
@@ -129,10 +129,17 @@ async fn the_rest_of_a_refused_message_is_refused() {
             .await
             .expect("it is open");
         let event = client.next_event().await.expect("an outcome");
-        assert_eq!(matches!(event, Event::SendError { .. }), is_refused, "{event:?}");
+        assert_eq!(
+            matches!(event, ConnectionEvent::SendError { .. }),
+            is_refused,
+            "{event:?}"
+        );
     }
     client.send_part("9.", &context, true).await.expect("it is open");
-    assert!(matches!(client.next_event().await, Some(Event::SendError { .. })));
+    assert!(matches!(
+        client.next_event().await,
+        Some(ConnectionEvent::SendError { .. })
+    ));
     client.send("next").await.expect("it is open");
     assert_eq!(server.receive().await.expect("a message").data(), "next");
 }
@@ -147,7 +154,7 @@ async fn long_messages_are_received_in_parts() {
     let mut contexts = Vec::new();
     loop {
         let received = server.receive_within(1_000, 1_000).await.expect("a part");
-        assert!(matches!(received, Received::Partial { .. }));
+        assert!(matches!(received, ReceivedMessage::Partial { .. }));
         lengths.push(received.data().len());
         contexts.push(received.context().id());
         if received.is_end_of_message() {
@@ -156,7 +163,10 @@ async fn long_messages_are_received_in_parts() {
     }
     assert_eq!(lengths, [1_000, 500]);
     assert_eq!(contexts[0], contexts[1]);
-    assert!(matches!(server.receive().await, Ok(Received::Complete { .. })));
+    assert!(matches!(
+        server.receive().await,
+        Ok(ReceivedMessage::Complete { .. })
+    ));
 }
 
 #[tokio::test]
@@ -265,7 +275,7 @@ async fn unread_outcomes_block_the_sender() {
             .await
             .is_err()
     );
-    while client.next_event().await != Some(Event::Ready) {}
+    while client.next_event().await != Some(ConnectionEvent::Ready) {}
     client.next_event().await.expect("an outcome");
     client.send("x").await.expect("there is room");
     drop(client);
@@ -324,10 +334,10 @@ async fn a_connection_is_a_stream_of_bytes_as_well() {
     reader.read_to_end(&mut back).await.expect("all of it");
     assert!(back == data, "{} bytes", back.len());
     echo.await.expect("the server is done");
-    assert_eq!(events.next_event().await, Some(Event::Ready));
+    assert_eq!(events.next_event().await, Some(ConnectionEvent::Ready));
     assert_eq!(
         events.next_event().await,
-        Some(Event::Closed),
+        Some(ConnectionEvent::Closed),
         "bytes have no outcomes"
     );
 }

@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hawser_connect::taps::{EstablishmentError, Event, Preconnection, RemoteEndpoint, SecurityParameters};
+use hawser_connect::taps::{
+    ConnectionEvent, EstablishmentError, Preconnection, RemoteEndpoint, SecurityParameters,
+};
 use hawser_session::MtpStack;
 use hawser_session::document::Stack;
-use hawser_sockets::host::Setup;
+use hawser_sockets::host::StackSetup;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -20,7 +22,7 @@ fn quic_lite(port: u16) -> MtpStack {
         program: "quic-lite".into(),
         params: Vec::new(),
         engine: None,
-        setup: Setup::at_socket(SocketAddr::from(([127, 0, 0, 1], port))),
+        setup: StackSetup::at_socket(SocketAddr::from(([127, 0, 0, 1], port))),
     };
     described.start().expect("a socket")
 }
@@ -76,7 +78,7 @@ async fn quic_lite_needs_tls_where_protection_is_required() {
     client.send("hello").await.expect("it may be given before");
     let events = timeout(LIMIT, rest(&mut client)).await.expect("in time");
     assert!(
-        matches!(events.last(), Some(Event::EstablishmentError(_))),
+        matches!(events.last(), Some(ConnectionEvent::EstablishmentError(_))),
         "{events:?}"
     );
     let first = taken.await.expect("a stream came");
@@ -88,7 +90,9 @@ async fn quic_lite_needs_tls_where_protection_is_required() {
     assert!(
         matches!(
             &events[..],
-            [Event::EstablishmentError(EstablishmentError::Unreachable { .. })]
+            [ConnectionEvent::EstablishmentError(
+                EstablishmentError::Unreachable { .. }
+            )]
         ),
         "{events:?}"
     );

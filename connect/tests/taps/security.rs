@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_connect::taps::{
-    EstablishmentError, Event, MessageContext, Preconnection, Property, RemoteEndpoint, SecurityParameters,
+    ConnectionEvent, EstablishmentError, MessageContext, Preconnection, Property, RemoteEndpoint,
+    SecurityParameters,
 };
 use hawser_documents::temporary::Folder;
 use hawser_race::Failure;
@@ -70,7 +71,7 @@ async fn a_plain_tls_server_is_spoken_with() {
     let wanted = Preconnection::new(security.with_server_name("localhost")).with_remote(address);
     let mut client = wanted.initiate().expect("a connection");
     client.send("GET / HTTP/1.0\r\n\r\n").await.expect("it is open");
-    assert_eq!(client.next_event().await, Some(Event::Ready));
+    assert_eq!(client.next_event().await, Some(ConnectionEvent::Ready));
     let received = client.receive().await.expect("a page");
     assert!(received.data().starts_with(b"HTTP/1.0 200"), "{received:?}");
     assert_eq!(client.transport(), "tcp");
@@ -84,7 +85,8 @@ async fn a_server_with_a_wrong_pin_is_refused() {
     let wanted = Preconnection::new(security.with_server_name("localhost")).with_remote(address);
     let mut client = wanted.initiate().expect("a connection");
     let events = rest(&mut client).await;
-    let [Event::EstablishmentError(EstablishmentError::Unreachable { failure, .. })] = &events[..] else {
+    let [ConnectionEvent::EstablishmentError(EstablishmentError::Unreachable { failure, .. })] = &events[..]
+    else {
         panic!("{events:?}")
     };
     assert_eq!(*failure, Failure::Security);
@@ -312,7 +314,7 @@ async fn a_tls_alert_prevents_a_plaintext_fallback() {
     let events = events.expect("it is not established");
     let [
         ..,
-        Event::EstablishmentError(EstablishmentError::Unreachable { failure, .. }),
+        ConnectionEvent::EstablishmentError(EstablishmentError::Unreachable { failure, .. }),
     ] = &events[..]
     else {
         panic!("{events:?}")

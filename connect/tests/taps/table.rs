@@ -1,7 +1,7 @@
 //! The properties' names, sections, types and defaults are those of RFC 9622, taken by hand from the table
 //! beside this file.
 
-use hawser_connect::taps::{Action, Class, Definition, Initial, Type, Value};
+use hawser_connect::taps::{Action, Class, Definition, Initial, PropertyValue, Type};
 
 const TABLE: &str = include_str!("properties.tsv");
 
@@ -27,7 +27,7 @@ fn value(definition: &Definition, action: Action) -> String {
     match (definition.initial, definition.value_for(action)) {
         (Initial::ReadOnly, _) => "read-only".into(),
         (Initial::Of(other), _) => format!("as {other}"),
-        (_, Some(Value::Preferences(all))) if all.is_empty() => "Empty".into(),
+        (_, Some(PropertyValue::Preferences(all))) if all.is_empty() => "Empty".into(),
         (_, value) => value.map_or_else(String::new, |value| value.to_string()),
     }
 }

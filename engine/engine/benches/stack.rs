@@ -28,7 +28,7 @@ use bulk::{Bulk, MSS};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
 use hawser_engine::{Handle, Stack, StackConfig};
-use hawser_testing::lane::{End, Lane, Shared};
+use hawser_testing::memory_wire::{SharedDirection, WireDirection, WireEnd};
 use hawser_time::Instant;
 
 /// The system's allocator, with a count of the bytes held.
@@ -64,8 +64,8 @@ const SUMS: &str = "sums";
 
 struct Pair {
     stacks: [Stack; 2],
-    ends: [End; 2],
-    lanes: [Shared; 2],
+    ends: [WireEnd; 2],
+    lanes: [SharedDirection; 2],
     flows: Vec<[Handle; 2]>,
     now: Instant,
 }
@@ -77,11 +77,11 @@ fn address(host: u8, port: u16) -> SocketAddr {
 impl Pair {
     /// Creates two stacks. With `sums` each stack computes and verifies checksums and merges received
     /// packets.
-    fn new(lane: fn() -> Lane, sums: bool) -> Pair {
-        let lanes = [lane, lane].map(|lane| Shared::new(lane().into()));
+    fn new(lane: fn() -> WireDirection, sums: bool) -> Pair {
+        let lanes = [lane, lane].map(|lane| SharedDirection::new(lane().into()));
         let ends = [
-            End::new(&lanes[0], &lanes[1], 1500, sums),
-            End::new(&lanes[1], &lanes[0], 1500, sums),
+            WireEnd::new(&lanes[0], &lanes[1], 1500, sums),
+            WireEnd::new(&lanes[1], &lanes[0], 1500, sums),
         ];
         let stack = |host: u8| {
             let addresses = vec![(address(host, 0).ip(), 24)];
@@ -215,7 +215,7 @@ fn rate(packets: usize, mut run: impl FnMut()) -> f64 {
     rates[RUNS / 2]
 }
 
-fn bulk(name: &str, lane: fn() -> Lane, packets: usize) {
+fn bulk(name: &str, lane: fn() -> WireDirection, packets: usize) {
     let mut pair = Pair::new(lane, name == SUMS);
     pair.connect(1);
     let before = pair.frames();
@@ -228,7 +228,7 @@ fn bulk(name: &str, lane: fn() -> Lane, packets: usize) {
 }
 
 fn flows(count: usize) -> f64 {
-    let mut pair = Pair::new(Lane::default, false);
+    let mut pair = Pair::new(WireDirection::default, false);
     pair.connect(count);
     let packets = 128 * 1500;
     let before = pair.frames();
@@ -242,7 +242,7 @@ fn flows(count: usize) -> f64 {
 }
 
 fn idle(count: usize) {
-    let mut pair = Pair::new(Lane::default, false);
+    let mut pair = Pair::new(WireDirection::default, false);
     pair.connect(1);
     pair.spread(64);
     let before = HELD.load(Ordering::Relaxed);
@@ -259,18 +259,18 @@ fn main() {
         .collect();
     let count = |default| args.get(1).and_then(|text| text.parse().ok()).unwrap_or(default);
     match args.first().map(String::as_str) {
-        Some("bulk") => bulk("bulk", Lane::default, count(200_000)),
-        Some("super") => bulk("super", Lane::of_super_segments, count(200_000)),
-        Some(SUMS) => bulk(SUMS, Lane::default, count(200_000)),
+        Some("bulk") => bulk("bulk", WireDirection::default, count(200_000)),
+        Some("super") => bulk("super", WireDirection::of_super_segments, count(200_000)),
+        Some(SUMS) => bulk(SUMS, WireDirection::default, count(200_000)),
         Some("flows") => {
             flows(count(100_000));
         }
         Some("idle") => idle(count(10_000)),
         Some(other) => eprintln!("no bench `{other}`: bulk, super, sums, flows, idle"),
         None => {
-            bulk("bulk", Lane::default, 200_000);
-            bulk("super", Lane::of_super_segments, 400_000);
-            bulk(SUMS, Lane::default, 200_000);
+            bulk("bulk", WireDirection::default, 200_000);
+            bulk("super", WireDirection::of_super_segments, 400_000);
+            bulk(SUMS, WireDirection::default, 200_000);
             let ratio = flows(100_000) / flows(1000);
             println!("100,000 flows keep {ratio:.2} of the rate of 1,000");
             idle(10_000);

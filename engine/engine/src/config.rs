@@ -15,7 +15,7 @@ pub struct StackConfig {
     /// the operating system's generator.
     pub seed: Seed,
     /// The limits on memory, tables and queues.
-    pub limits: Limits,
+    pub limits: StackLimits,
     /// The local ports of connections that do not choose one; by default the dynamic ports of RFC 6335,
     /// section 6.
     pub ephemeral: RangeInclusive<u16>,
@@ -35,7 +35,7 @@ impl StackConfig {
         StackConfig {
             interface,
             seed,
-            limits: Limits::default(),
+            limits: StackLimits::default(),
             ephemeral: 49152..=65535,
             steering: net::Steering::ALONE,
             merge: false,
@@ -46,7 +46,7 @@ impl StackConfig {
 /// The limits of a stack. At a limit, new work is rejected and counted, and accepted work is kept. Memory is
 /// allocated as it is used, never in advance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct StackLimits {
     /// The maximum number of contexts with an id; 1,048,576.
     pub contexts: usize,
     /// The maximum number of handles; 1,048,576.
@@ -83,9 +83,9 @@ pub struct Limits {
     pub batch: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for StackLimits {
+    fn default() -> StackLimits {
+        StackLimits {
             contexts: 1 << 20,
             handles: 1 << 20,
             ids_per_context: 16,
@@ -108,14 +108,14 @@ impl Default for Limits {
 
 /// A stack could not be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
+pub enum StackConfigError {
     /// The interface's configuration is invalid.
     #[error(transparent)]
-    Interface(#[from] net::ConfigError),
+    Interface(#[from] net::InterfaceConfigError),
     /// A limit is zero, or so small that one of the program's chains could never run.
     #[error("the limit `{name}` is {value}, but the program needs at least {min}")]
     Limit {
-        /// The name of the field in [`Limits`].
+        /// The name of the field in [`StackLimits`].
         name: &'static str,
         /// The configured value.
         value: u64,

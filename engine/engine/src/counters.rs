@@ -8,11 +8,11 @@ macro_rules! counters {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         /// The counters of a stack since its start; the interface has counters of its own.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct Counters {
+        pub struct StackCounters {
             $($(#[doc = $doc])* pub $name: u64,)*
         }
 
-        impl Counters {
+        impl StackCounters {
             /// Returns all counters with their names, in a fixed order.
             pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
@@ -105,7 +105,7 @@ counters! {
     signals,
 }
 
-impl Counters {
+impl StackCounters {
     /// The names of the counters of work done, which do not indicate a deviation.
     pub const WORK: [&str; 9] = [
         "frames_received",

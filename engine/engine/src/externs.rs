@@ -4,7 +4,7 @@ use hawser_ir::{EventId, Module, Struct, Ty};
 
 /// The operation of an instruction on registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum MemoryOperation {
     Check,
     Read,
     Write,
@@ -16,15 +16,15 @@ pub(crate) enum Operation {
 }
 
 /// Each extern's name, operation and number of arguments.
-const OPERATIONS: [(&str, Operation, usize); 8] = [
-    ("memory_check", Operation::Check, 5),
-    ("memory_read", Operation::Read, 5),
-    ("memory_write", Operation::Write, 6),
-    ("compare_swap", Operation::CompareSwap, 6),
-    ("fetch_add", Operation::FetchAdd, 5),
-    ("memory_set", Operation::Set, 5),
-    ("memory_new", Operation::New, 2),
-    ("memory_forget", Operation::Forget, 2),
+const OPERATIONS: [(&str, MemoryOperation, usize); 8] = [
+    ("memory_check", MemoryOperation::Check, 5),
+    ("memory_read", MemoryOperation::Read, 5),
+    ("memory_write", MemoryOperation::Write, 6),
+    ("compare_swap", MemoryOperation::CompareSwap, 6),
+    ("fetch_add", MemoryOperation::FetchAdd, 5),
+    ("memory_set", MemoryOperation::Set, 5),
+    ("memory_new", MemoryOperation::New, 2),
+    ("memory_forget", MemoryOperation::Forget, 2),
 ];
 
 pub(crate) const MAX_ARGS: usize = 6;
@@ -35,7 +35,7 @@ const FIELDS: [(&str, u8); 4] = [("result", 8), ("value", 64), ("addr", 64), ("l
 /// An instruction on memory, and the layout of its answer in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryPlan {
-    pub(crate) operation: Operation,
+    pub(crate) operation: MemoryOperation,
     pub(crate) args: usize,
     pub(crate) answer: EventId,
     /// The size of the answer, in bytes.
@@ -46,7 +46,7 @@ pub(crate) struct MemoryPlan {
 
 impl MemoryPlan {
     /// Returns the plan of the extern with this number; `None` if no target provides it.
-    pub(crate) fn of(module: &Module, number: usize) -> Option<MemoryPlan> {
+    pub(crate) fn for_extern(module: &Module, number: usize) -> Option<MemoryPlan> {
         let known = module.externs.get(number)?;
         let (_, operation, args) = OPERATIONS.iter().find(|(name, ..)| *name == known.name)?;
         let answer = known
@@ -81,6 +81,6 @@ fn fields(body: &Struct) -> Option<[usize; 4]> {
 /// # Errors
 /// Returns the name of the first one that no target provides.
 pub fn known_externs(module: &Module) -> Result<(), &str> {
-    let unknown = (0..module.externs.len()).find(|number| MemoryPlan::of(module, *number).is_none());
+    let unknown = (0..module.externs.len()).find(|number| MemoryPlan::for_extern(module, *number).is_none());
     unknown.map_or(Ok(()), |number| Err(&module.externs[number].name))
 }

@@ -8,7 +8,7 @@
 //! does not run it again.
 
 use hawser_ir::ContextId;
-use hawser_ir::abi::{Id, Outcome};
+use hawser_ir::abi::{ChainOutcome, Id};
 use hawser_ir::buf::{RecordBuf, Regions};
 use hawser_time::Instant;
 
@@ -33,7 +33,7 @@ pub struct Lent<'a> {
 
 /// The limits within which chains may run in the front.
 #[derive(Debug)]
-pub struct Terms<'a> {
+pub struct FrontLimits<'a> {
     /// The time at which the stack takes its contexts back unconditionally; `None` if it does so only when a
     /// packet arrives.
     pub until: Option<Instant>,
@@ -70,7 +70,7 @@ pub trait Front {
     fn remove(&mut self, number: u32);
 
     /// Allows the use of all contexts that were put, until [`Front::close`].
-    fn open(&mut self, terms: &Terms<'_>);
+    fn open(&mut self, terms: &FrontLimits<'_>);
 
     /// Ends the use of the contexts. Calls `changed` with the number and memory of each context that has
     /// changed. Returns the number of frames with chain results that the wire holds for the stack.
@@ -79,7 +79,7 @@ pub trait Front {
 
 /// The results of the chains that ran on the first events of a frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Ran<'a> {
+pub struct FrontResults<'a> {
     /// The time at which the chains ran: `ev.now`.
     pub at: Instant,
     /// The result of each chain, in order. The chains of later events have not run.
@@ -93,7 +93,7 @@ pub struct Ran<'a> {
 #[derive(Clone, Debug)]
 pub struct RanChain {
     /// The outcome of the chain.
-    pub outcome: Outcome,
+    pub outcome: ChainOutcome,
     /// The records that are still to be carried out.
     pub records: RecordBuf,
     /// The memory of the context that the chain created; empty if it could not create one.

@@ -9,16 +9,16 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::state::Handle;
 
 /// A map keyed by handles.
-pub type ByHandle<T> = HashMap<Handle, T, BuildHasherDefault<Numbers>>;
+pub type ByHandle<T> = HashMap<Handle, T, BuildHasherDefault<SequentialHasher>>;
 
 /// A map keyed by numbers that the engine assigns.
-pub type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Numbers>>;
+pub type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<SequentialHasher>>;
 
 /// A hasher for numbers that count up.
 #[derive(Debug, Default)]
-pub struct Numbers(u64);
+pub struct SequentialHasher(u64);
 
-impl Hasher for Numbers {
+impl Hasher for SequentialHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
     }
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn consecutive_numbers_spread_in_low_and_high_bits() {
         let hash = |number: u64| {
-            let mut hasher = Numbers::default();
+            let mut hasher = SequentialHasher::default();
             hasher.write_u64(number);
             hasher.finish()
         };

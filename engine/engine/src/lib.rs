@@ -26,9 +26,9 @@
 //!   streams
 //!
 //! Invariants: the engine owns no thread, no clock and no socket; time and random bits are arguments of each
-//! call. It names no transport program. Every table and queue has a stated limit ([`Limits`]). The same calls
-//! with the same frames have the same effects. State and working memory are separate: data that is kept from
-//! call to call is in `state`, and all other memory has no meaning between two calls.
+//! call. It names no transport program. Every table and queue has a stated limit ([`StackLimits`]). The same
+//! calls with the same frames have the same effects. State and working memory are separate: data that is kept
+//! from call to call is in `state`, and all other memory has no meaning between two calls.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -54,15 +54,15 @@ mod tables;
 pub mod verbs;
 pub mod wire;
 
-pub use chain::{Before, Counted, EventTap, Received, TapEvent};
-pub use config::{ConfigError, Limits, StackConfig};
-pub use counters::Counters;
+pub use chain::{CounterIncrement, EventTap, MemorySnapshot, ReceivedPacket, TapEvent};
+pub use config::{StackConfig, StackConfigError, StackLimits};
+pub use counters::StackCounters;
 pub use externs::known_externs;
 pub use hash::{ByHandle, ByNumber};
 pub use interact::schema;
 pub use rand::Seed;
 pub use stack::{
-    AnotherProgram, Direction, Observable, RequestError, Stack, Standing, Step, StepError, Swap, SwapError,
-    WorkRequest,
+    AnotherProgram, ConnectionStatus, Direction, Observable, RequestError, Stack, Step, StepError, Swap,
+    SwapError, WorkRequest,
 };
 pub use state::{Errno, ForwardTo, ForwardedEvent, Handle, MAX_PIECES, Notice, Region, Slice};

@@ -1,7 +1,7 @@
 //! The engine's interface to a transport program.
 
 use hawser_ir::Module;
-use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, ChainOutcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions};
 
 /// A transport program, interpreted or generated. It is pure: no method has an effect beyond its arguments,
@@ -30,7 +30,7 @@ pub trait Program: Send + Sync {
 
     /// Runs the chain of one event (header first) and appends its records to `out`. Contexts and scratchpad
     /// change in place.
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome;
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome;
 
     /// Writes the header of one packet of a `pkt_gen` to `header` and returns its length.
     ///

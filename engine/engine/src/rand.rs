@@ -81,7 +81,7 @@ impl Rand {
 #[cfg(test)]
 impl Rand {
     /// Creates a generator for the random choices of tests.
-    pub(crate) fn of(seed: u64) -> Rand {
+    pub(crate) fn from_seed(seed: u64) -> Rand {
         Rand::new(&Seed::from(seed), Purpose::Programs)
     }
 

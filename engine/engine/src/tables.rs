@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use hawser_ir::abi::{ContextHeader, EventHeader};
-use hawser_ir::{AppOp, Bounds, ContextId, Ends, Granularity, Module, Shards, Source, StructId, Ty, When};
+use hawser_ir::{
+    AppOp, Bounds, ContextId, EndpointOffsets, Granularity, Module, ParserInput, Precondition, Shards,
+    StructId, Ty,
+};
 
-use crate::config::{ConfigError, Limits};
+use crate::config::{StackConfigError, StackLimits};
 use crate::cuts::Cuts;
 use crate::externs::MemoryPlan;
 use crate::net::Steering;
@@ -23,7 +26,7 @@ pub(crate) struct EventPlan {
     /// The context type that the chain may create, and its size in bytes.
     pub(crate) creates: Option<(ContextId, usize)>,
     /// The keyed contexts on which the chain can create one; `None` if it can on any.
-    creators: Option<Vec<When>>,
+    creators: Option<Vec<Precondition>>,
     /// True if the chain has a processor that runs even without a context.
     pub(crate) runs_without: bool,
 }
@@ -31,10 +34,10 @@ pub(crate) struct EventPlan {
 impl EventPlan {
     /// Returns true if the chain can create a context when it runs on one of this type.
     pub(crate) fn creates_on(&self, kind: ContextId) -> bool {
-        let fits = |when: &When| match when {
-            When::Always => true,
-            When::Found(known) => *known == kind,
-            When::NotFound => false,
+        let fits = |when: &Precondition| match when {
+            Precondition::Always => true,
+            Precondition::Found(known) => *known == kind,
+            Precondition::NotFound => false,
         };
         self.creates.is_some()
             && self
@@ -54,7 +57,7 @@ pub(crate) struct ContextPlan {
     /// True if several contexts may share an id.
     pub(crate) replicated: bool,
     /// The location of the connection's two ends in the context.
-    pub(crate) ends: Option<Ends>,
+    pub(crate) ends: Option<EndpointOffsets>,
 }
 
 #[derive(Clone, Debug)]
@@ -122,7 +125,7 @@ pub(crate) fn op_index(op: AppOp) -> usize {
 
 impl Tables {
     /// Reads a program's tables, for one of the stacks that share its connections.
-    pub(crate) fn new(module: &Module, steering: Steering) -> Result<Tables, ConfigError> {
+    pub(crate) fn new(module: &Module, steering: Steering) -> Result<Tables, StackConfigError> {
         let mut tables = Tables {
             events: Vec::new(),
             contexts: module
@@ -142,11 +145,11 @@ impl Tables {
                 .iter()
                 .map(|b| (b.max_around() as usize, false))
                 .collect(),
-            crcs: module.blueprints.iter().map(Crc::of).collect(),
+            crcs: module.blueprints.iter().map(Crc::from_blueprint).collect(),
             invariant: false,
             merges: module.blueprints.iter().all(merge::can_be_merged),
             memory: (0..module.externs.len())
-                .map(|number| MemoryPlan::of(module, number))
+                .map(|number| MemoryPlan::for_extern(module, number))
                 .collect(),
             cuts: Cuts::new(module),
             steering,
@@ -172,7 +175,7 @@ impl Tables {
         for rule in &module.coalesce {
             let blueprint = tables.blueprints.get_mut(rule.blueprint.0 as usize);
             blueprint
-                .ok_or(ConfigError::Program("a coalescing rule without blueprint"))?
+                .ok_or(StackConfigError::Program("a coalescing rule without blueprint"))?
                 .1 = true;
         }
         tables.invariant = tables.crcs.iter().flatten().any(|crc| crc.invariant);
@@ -188,17 +191,17 @@ impl Tables {
     fn sources(&mut self, module: &Module) {
         for (i, parser) in module.parsers.iter().enumerate() {
             match parser.source {
-                Source::Ip(protocol) => {
+                ParserInput::Ip(protocol) => {
                     if self.protocol == 0 {
                         self.protocol = protocol;
                     }
                     self.ip[protocol as usize] = Some(i);
                 }
-                Source::Trimmed(protocol) => self.trimmed[protocol as usize] = Some(i),
-                Source::IcmpError => self.icmp = Some(i),
-                Source::App(op) => self.app[op_index(op)] = Some(i),
-                Source::Start => self.start = Some(i),
-                Source::Udp(port) => {
+                ParserInput::Trimmed(protocol) => self.trimmed[protocol as usize] = Some(i),
+                ParserInput::IcmpError => self.icmp = Some(i),
+                ParserInput::App(op) => self.app[op_index(op)] = Some(i),
+                ParserInput::Start => self.start = Some(i),
+                ParserInput::Udp(port) => {
                     if self.protocol == 0 {
                         self.protocol = udp::PROTOCOL;
                     }
@@ -210,28 +213,28 @@ impl Tables {
 }
 
 /// Returns the events whose chains run only in the first of several stacks.
-fn first(module: &Module, steering: &Steering) -> Result<BTreeSet<u32>, ConfigError> {
+fn first(module: &Module, steering: &Steering) -> Result<BTreeSet<u32>, StackConfigError> {
     if steering.shards == 1 {
         return Ok(BTreeSet::new());
     }
-    let shards = Shards::of(module);
+    let shards = Shards::from_module(module);
     match shards.pins.into_iter().next() {
-        Some(pin) => Err(ConfigError::Shards(pin.text)),
+        Some(pin) => Err(StackConfigError::Shards(pin.text)),
         None => Ok(shards.first),
     }
 }
 
-fn events(module: &Module) -> Result<Vec<EventPlan>, ConfigError> {
+fn events(module: &Module) -> Result<Vec<EventPlan>, StackConfigError> {
     if module.chains.len() != module.events.len() {
-        return Err(ConfigError::Program("as many chains as events are needed"));
+        return Err(StackConfigError::Program("as many chains as events are needed"));
     }
     let plan = |(index, (event, chain)): (usize, (&hawser_ir::Event, &hawser_ir::Chain))| {
         let size = module.structure(event.body).size as usize;
         if size < size_of::<EventHeader>() {
-            return Err(ConfigError::Program("an event smaller than its header"));
+            return Err(StackConfigError::Program("an event smaller than its header"));
         }
         let creates = chain.creates.map(|c| (c, module.context_size(c)));
-        let found_only = |p: &hawser_ir::Processor| matches!(p.when, When::Found(_));
+        let found_only = |p: &hawser_ir::Processor| matches!(p.when, Precondition::Found(_));
         let runs_without = chain.processors.is_empty() || !chain.processors.iter().all(found_only);
         let creators = module.creators.get(index).cloned();
         Ok(EventPlan { bounds: chain.bounds, size, creates, creators, runs_without })
@@ -245,17 +248,17 @@ fn events(module: &Module) -> Result<Vec<EventPlan>, ConfigError> {
         .collect()
 }
 
-fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<ContextPlan, ConfigError> {
+fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<ContextPlan, StackConfigError> {
     let size = module.structure(context.body).size as usize;
     if size < size_of::<ContextHeader>() {
-        return Err(ConfigError::Program("a context smaller than its header"));
+        return Err(StackConfigError::Program("a context smaller than its header"));
     }
     let timer = |t: &hawser_ir::Timer| {
         let fits = t.offset as usize + 8 <= size && (t.event.0 as usize) < module.events.len();
         fits.then_some((t.offset as usize, t.event.0 as u16))
     };
     let timers = context.timers.iter().map(timer).collect::<Option<_>>();
-    let timers = timers.ok_or(ConfigError::Program("a timer outside its context"))?;
+    let timers = timers.ok_or(StackConfigError::Program("a timer outside its context"))?;
     let ends = context.ends;
     let lies_within = |end: u32, len: usize| end as usize + len <= size;
     if ends.is_some_and(|e| {
@@ -264,7 +267,7 @@ fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<Context
                 .iter()
                 .any(|port| !lies_within(*port, 2))
     }) {
-        return Err(ConfigError::Program("an end outside its context"));
+        return Err(StackConfigError::Program("an end outside its context"));
     }
     Ok(ContextPlan {
         size,
@@ -275,7 +278,7 @@ fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<Context
 }
 
 /// Checks that no limit is zero, and that the worst case of each chain fits within the limits.
-pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), ConfigError> {
+pub(crate) fn check_limits(limits: &StackLimits, tables: &Tables) -> Result<(), StackConfigError> {
     let max = |bound: fn(&EventPlan) -> u32| u64::from(tables.events.iter().map(bound).max().unwrap_or(0));
     let needs = [
         ("contexts", limits.contexts as u64, 1),
@@ -303,7 +306,7 @@ pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), Confi
         ("batch", limits.batch as u64, 1),
     ];
     match needs.into_iter().find(|(_, value, min)| value < min) {
-        Some((name, value, min)) => Err(ConfigError::Limit { name, value, min }),
+        Some((name, value, min)) => Err(StackConfigError::Limit { name, value, min }),
         None => Ok(()),
     }
 }

@@ -32,7 +32,9 @@ pub use completion::{CompletionQueue, Opcode, Status, WorkCompletion};
 pub use datagram::{Datagrams, Destination};
 pub use device::Device;
 pub use memory::{Access, MemoryRegion, ProtectionDomain, Remote};
-pub use pair::{Connection, MAX_INLINE, Operation, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
+pub use pair::{
+    ConnectionAttributes, MAX_INLINE, QueuePair, QueuePairConfig, QueuePairState, SendRequest, WorkOperation,
+};
 pub use pieces::Slices;
 
 #[cfg(doc)]
@@ -74,7 +76,7 @@ pub enum VerbsError {
     /// The packets of a queue pair are longer than the link takes.
     #[error("packets with {payload} bytes of payload do not fit the device, whose MTU is {link} bytes")]
     Mtu {
-        /// The number of payload bytes of a packet: [`Connection::mtu`].
+        /// The number of payload bytes of a packet: [`ConnectionAttributes::mtu`].
         payload: u32,
         /// The largest packet that the link takes, in bytes.
         link: u32,

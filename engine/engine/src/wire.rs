@@ -5,7 +5,7 @@ use std::io;
 use bytes::Bytes;
 use hawser_time::Instant;
 
-use crate::front::{Front, Ran};
+use crate::front::{Front, FrontResults};
 
 /// The capabilities of a wire. Ask for capabilities, never for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,7 +194,7 @@ pub trait Wire {
 
     /// Returns the results of the chains that [`Wire::front`] ran on the i-th frame of the batch before the
     /// stack received it.
-    fn ran(&self, _i: usize) -> Option<Ran<'_>> {
+    fn ran(&self, _i: usize) -> Option<FrontResults<'_>> {
         None
     }
 

@@ -93,11 +93,11 @@ fn processing_a_packet_allocates_no_memory() {
         .on(CONNECT, |step| {
             let id = step.new_context(FLOW);
             step.new_units(id, 65_536);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(SEND, |step| {
             step.add_tx();
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(PACKET, |step| {
             let received = step.words()[0];
@@ -106,7 +106,7 @@ fn processing_a_packet_allocates_no_memory() {
             step.words()[0] += step.ev.len;
             step.packet(1, PACKET, 0, received, (received % 5000, 900, 300));
             step.timer_start(0, 1_000_000);
-            Outcome::Done
+            ChainOutcome::Done
         });
     let mut stack = stack(script, config(0));
     let handle = stack

@@ -80,7 +80,7 @@ fn script() -> Script {
         }
         let (count, seq) = (step.words()[0], step.ev.seq);
         step.answer(1, OTHER_PACKET, 0, count << 16 | seq & 0xffff);
-        Outcome::Done
+        ChainOutcome::Done
     };
     let create = move |step: &mut Step<'_>| {
         if step.keyed.is_some() {
@@ -88,18 +88,18 @@ fn script() -> Script {
         }
         step.new_context(FLOW);
         step.answer(1, PACKET, 0, step.ev.seq);
-        Outcome::Done
+        ChainOutcome::Done
     };
     let other = move |step: &mut Step<'_>| {
         if step.keyed.is_some() {
             obey(step)
         } else {
-            Outcome::Stop
+            ChainOutcome::Stop
         }
     };
     let listen = |step: &mut Step<'_>| {
         step.new_context(LISTENER);
-        Outcome::Done
+        ChainOutcome::Done
     };
     Script::new()
         .on(LISTEN, listen)
@@ -203,17 +203,17 @@ fn waiting_for_an_answer() -> (Stack, Tape, Arc<Mutex<Vec<u64>>>) {
         .on(PACKET, |step| {
             step.new_context(FLOW);
             step.timer_start_fresh(0, 10_000_000 - 1);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(OTHER_PACKET, |step| {
             if step.ev.flag as u8 == END {
                 step.timer_stop(0);
             }
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(TIMER, move |step| {
             log.lock().push(step.ev.header.now / 1_000_000);
-            Outcome::Done
+            ChainOutcome::Done
         });
     let mut config = config(0);
     config.limits.batch = 1;

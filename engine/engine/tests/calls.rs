@@ -6,7 +6,7 @@ use common::script::*;
 use common::{Pair, address};
 use hawser_engine::{Errno, Handle, Notice, RequestError, Stack};
 use hawser_ir::AppOp;
-use hawser_ir::abi::{NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_FAILED, Outcome, RecordKind};
+use hawser_ir::abi::{ChainOutcome, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_FAILED, RecordKind};
 use hawser_time::Instant;
 
 const NOW: Instant = Instant::from_nanos(1);
@@ -15,17 +15,17 @@ const NOW: Instant = Instant::from_nanos(1);
 fn calls(own: u8, peer: u8) -> Script {
     let script = Script::new().on(LISTEN, |step| {
         step.new_context(LISTENER);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let script = script.on(CALL, move |step| {
         if step.ev.len == 13 {
-            return Outcome::Refused(99);
+            return ChainOutcome::Refused(99);
         }
         let (id, ev) = (step.new_context(FLOW), step.ev);
         step.unit(RecordKind::NewTx, id, 0, ev.len, 0);
         step.unit(RecordKind::AddTx, id, ev.addr, ev.len, 0);
         step.packet(peer, PACKET, 0, ev.seq, (0, ev.len as u32, 0));
-        Outcome::Done
+        ChainOutcome::Done
     });
     let script = script.on(SEND, move |step| {
         let ev = step.ev;
@@ -35,17 +35,17 @@ fn calls(own: u8, peer: u8) -> Script {
         step.packet_of(id, peer, PACKET, 2, 0, (0, ev.len as u32, 0));
         step.notify(NOTIFY_CLOSED, hawser_ir::abi::Id::NONE, 0);
         step.del_context();
-        Outcome::Done
+        ChainOutcome::Done
     });
     let script = script.on(ABORT, |step| {
         step.notify(NOTIFY_FAILED, hawser_ir::abi::Id::NONE, 125);
         step.del_context();
-        Outcome::Done
+        ChainOutcome::Done
     });
     script.on(PACKET, move |step| {
         let (ev, is_reply) = (step.ev, step.ev.flag == 2);
         if is_reply && step.kind() != Some(FLOW) {
-            return Outcome::Done; // for a call that was given up
+            return ChainOutcome::Done; // for a call that was given up
         }
         let uid = flow_id(3000, 0);
         if !is_reply {
@@ -55,14 +55,14 @@ fn calls(own: u8, peer: u8) -> Script {
             step.unit(RecordKind::AddRx, uid, ev.addr, ev.len, 0);
             step.unit(RecordKind::FlushRx, uid, 0, ev.len, 0);
             step.notify(NOTIFY_ACCEPTED, id, 0);
-            return Outcome::Done;
+            return ChainOutcome::Done;
         }
         step.unit(RecordKind::NewRx, uid, 0, ev.len, 65_536);
         step.unit(RecordKind::AddRx, uid, ev.addr, ev.len, 0);
         step.unit(RecordKind::FlushRx, uid, 0, ev.len, 0);
         step.notify(NOTIFY_CLOSED, hawser_ir::abi::Id::NONE, 0);
         step.del_context();
-        Outcome::Done
+        ChainOutcome::Done
     })
 }
 
@@ -141,7 +141,7 @@ fn an_invalid_call_is_refused_with_its_reason_and_no_state() {
     let (mut pair, [here, _]) = endpoints();
     let stack = &mut pair.stacks[0];
     let peer = address(1, 80);
-    let longest = hawser_engine::Limits::default().tx_bytes;
+    let longest = hawser_engine::StackLimits::default().tx_bytes;
     let refused = |stack: &mut Stack, bytes: &[u8]| stack.call(NOW, here, peer, bytes);
     assert_eq!(refused(stack, b""), Err(RequestError::MessageEmpty));
     assert_eq!(

@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
+fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> ChainOutcome {
     let mut rng = Random(Rng::with_seed(step.ev.header.rand));
     // The program does end the contexts that it must: aborted ones, closed listeners, and finally all.
     let over = match step.ev.header.event {
@@ -42,11 +42,11 @@ fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
     };
     if step.kind().is_some() && over {
         step.del_context();
-        return Outcome::Done;
+        return ChainOutcome::Done;
     }
     let app = step.ev.header.event <= ABORT;
     if app && rng.below(10) == 0 {
-        return Outcome::Refused(1);
+        return ChainOutcome::Refused(1);
     }
     let created = match step.ev.header.event {
         LISTEN if step.ev.addr == 0 => Some(LISTENER), // not from a packet
@@ -70,9 +70,9 @@ fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
         }
     }
     match rng.below(20) {
-        0 => Outcome::Stop,
-        1 => Outcome::Assert(0),
-        _ => Outcome::Done,
+        0 => ChainOutcome::Stop,
+        1 => ChainOutcome::Assert(0),
+        _ => ChainOutcome::Done,
     }
 }
 

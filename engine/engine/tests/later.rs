@@ -14,7 +14,7 @@ fn connecting() -> Script {
     Script::new().on(CONNECT, |step| {
         let id = step.new_context(FLOW);
         step.new_units(id, 65_536);
-        Outcome::Done
+        ChainOutcome::Done
     })
 }
 
@@ -25,15 +25,15 @@ fn a_send_refused_with_eagain_is_retried_after_an_event() {
     let script = connecting()
         .on(SEND, |step| {
             if step.words()[0] == 0 {
-                return Outcome::Refused(11);
+                return ChainOutcome::Refused(11);
             }
             step.words()[0] -= 1;
             step.add_tx();
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(OPTION, |step| {
             step.words()[0] += 1;
-            Outcome::Done
+            ChainOutcome::Done
         });
     let now = Instant::from_nanos(1);
     let mut stack = stack(script, config(0));
@@ -63,14 +63,14 @@ fn a_close_refused_with_eagain_is_raised_again() {
         .on(CLOSE, |step| {
             step.words()[0] += 1;
             if step.words()[1] == 0 {
-                return Outcome::Refused(11);
+                return ChainOutcome::Refused(11);
             }
             step.notify(NOTIFY_CLOSED, Id::NONE, 0);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(OPTION, |step| {
             step.words()[1] = 1;
-            Outcome::Done
+            ChainOutcome::Done
         });
     let now = Instant::from_nanos(1);
     let mut stack = stack(script, config(0));

@@ -19,7 +19,7 @@ fn listening(reported: &Reported) -> Script {
         let reported = reported.clone();
         move |step: &mut Step<'_>| {
             reported.lock().push((event, step.ev.flag, step.ev.seq));
-            Outcome::Done
+            ChainOutcome::Done
         }
     };
     let (connect, option) = (note(reported, CONNECT), note(reported, OPTION));
@@ -29,16 +29,16 @@ fn listening(reported: &Reported) -> Script {
             let id = step.new_context(FLOW);
             step.new_units(id, 65_536);
             step.raise(id, 7);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(LISTEN, |step| {
             step.new_context(LISTENER);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(OPTION, move |step| match step.ev.flag as u32 {
-            OPT_NODELAY if step.ev.seq > 1 => Outcome::Refused(22),
+            OPT_NODELAY if step.ev.seq > 1 => ChainOutcome::Refused(22),
             OPT_NODELAY => option(step),
-            _ => Outcome::Refused(92),
+            _ => ChainOutcome::Refused(92),
         })
         .on(RAISED, note(reported, RAISED))
 }
@@ -113,7 +113,7 @@ fn a_send_buffer_bounds_accepted_bytes() {
     let reported = Reported::default();
     let script = listening(&reported).on(common::script::SEND, |step| {
         step.add_tx();
-        Outcome::Done
+        ChainOutcome::Done
     });
     let mut pair = Pair::new([script, Script::new()], 0, 1);
     let handle = pair.stacks[0]

@@ -10,7 +10,7 @@ use common::{address, config, stack};
 
 use hawser_engine::{Handle, Notice, Stack, StackConfig};
 use hawser_ir::QueuePolicy;
-use hawser_ir::abi::{Outcome, RecordKind};
+use hawser_ir::abi::{ChainOutcome, RecordKind};
 use hawser_time::Instant;
 
 /// The size of each packet in bytes: the network header and the program's.
@@ -29,19 +29,19 @@ fn script(policy: QueuePolicy, rate: u64) -> Script {
     let script = script.on(CONNECT, |step| {
         let id = step.new_context(FLOW);
         step.new_units(id, 0);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let script = script.on(SEND, |step| {
         step.packet(1, PACKET, 1, 1000 - step.ev.len, (0, 0, 0));
-        Outcome::Done
+        ChainOutcome::Done
     });
     let script = script.on(CLOSE, move |step| {
         step.queue(RecordKind::QueueRate, 1, rate);
-        Outcome::Done
+        ChainOutcome::Done
     });
     script.on(ABORT, |step| {
         step.del_context();
-        Outcome::Done
+        ChainOutcome::Done
     })
 }
 
@@ -141,12 +141,12 @@ fn a_super_segment_is_no_longer_than_there_is_room_for() {
     let script = Script::new().tcp().proven().on(CONNECT, |step| {
         let id = step.new_context(FLOW);
         step.new_units(id, 0);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let script = script.on(SEND, |step| {
         step.add_tx();
         step.packet(1, PACKET, 0, 0, (0, 20_000, 1000));
-        Outcome::Done
+        ChainOutcome::Done
     });
     let [mut end, _] = cable(0, 1);
     (end.caps.tx_csum, end.caps.gso_max) = (true, 65_535);
@@ -209,13 +209,13 @@ fn a_paced_super_segment_holds_what_its_cost_allows() {
             let id = step.new_context(FLOW);
             step.new_units(id, 0);
             step.queue(RecordKind::QueueRate, 1, 8_000_000);
-            Outcome::Done
+            ChainOutcome::Done
         });
         let script = script.with(|module| module.queues[1].policy = QueuePolicy::Rate);
         let script = script.on(SEND, move |step| {
             step.add_tx();
             step.packet(1, PACKET, 1, cost, (0, 4_000, 200));
-            Outcome::Done
+            ChainOutcome::Done
         });
         let [mut end, _] = cable(0, 1);
         (end.caps.tx_csum, end.caps.gso_max) = (true, 65_535);

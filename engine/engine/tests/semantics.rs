@@ -8,7 +8,7 @@ use common::cable::{cable, caps};
 use common::script::*;
 use common::{Pair, address, config, stack};
 use hawser_engine::net::DropReason;
-use hawser_engine::{ConfigError, Errno, Handle, Notice, RequestError, Stack};
+use hawser_engine::{Errno, Handle, Notice, RequestError, Stack, StackConfigError};
 use hawser_ir::abi::*;
 use hawser_testing::internet_checksum;
 use hawser_time::Instant;
@@ -19,7 +19,7 @@ fn connecting() -> Script {
     Script::new().on(CONNECT, |step| {
         let id = step.new_context(FLOW);
         step.new_units(id, 65_536);
-        Outcome::Done
+        ChainOutcome::Done
     })
 }
 
@@ -46,8 +46,8 @@ fn sent(pair: &mut Pair) -> Vec<(u8, u32, Vec<u8>)> {
 #[test]
 fn a_refused_request_leaves_no_state() {
     let script = Script::new()
-        .on(CONNECT, |_| Outcome::Refused(111))
-        .on(LISTEN, |_| Outcome::Refused(13));
+        .on(CONNECT, |_| ChainOutcome::Refused(111))
+        .on(LISTEN, |_| ChainOutcome::Refused(13));
     let mut stack = stack(script, config(0));
     let local = Some(address(0, 1234));
     for _ in 0..3 {
@@ -71,7 +71,7 @@ fn retired_bytes_still_leave_with_blueprints_issued_before() {
         step.flush_tx(len);
         step.packet(1, PACKET, 0, 8, (0, len as u32, 0));
         step.del_context();
-        Outcome::Done
+        ChainOutcome::Done
     });
     let (mut pair, handle) = connected(script);
     assert_eq!(
@@ -88,7 +88,7 @@ fn one_blueprint_becomes_as_many_packets_as_its_segments() {
     let script = connecting().on(SEND, |step| {
         step.add_tx();
         step.packet(1, PACKET, 0, 100, (0, 5000, 1400));
-        Outcome::Done
+        ChainOutcome::Done
     });
     let (mut pair, handle) = connected(script);
     let bytes: Vec<u8> = (0..4000u32).map(|i| (i / 7) as u8).collect();
@@ -115,7 +115,7 @@ fn sent_through(script: Script, flag: u64, gso_max: u32, checked: bool) -> (Vec<
         step.add_tx();
         step.packet(1, PACKET, flag, u64::from(u32::MAX) - 5000, (0, 20_000, 1000));
         step.packet(1, PACKET, 0, 7, (100, 500, 1000));
-        Outcome::Done
+        ChainOutcome::Done
     });
     let [mut end, _] = cable(0, 1);
     (end.caps.tx_csum, end.caps.gso_max) = (true, gso_max);
@@ -192,7 +192,7 @@ fn a_later_adjacent_packet_replaces_an_earlier_by_rule() {
         step.packet(1, PACKET, 0, 2, (0, 0, 0)); // replaces 1
         step.packet(1, PACKET, 2, 3, (0, 0, 0)); // another flag: the rule forbids it
         step.packet(1, PACKET, 0, 4, (0, 0, 0)); // no longer adjacent to 2
-        Outcome::Done
+        ChainOutcome::Done
     });
     let (mut pair, handle) = connected(script);
     let other = pair.stacks[0]
@@ -210,7 +210,7 @@ fn queues_with_a_lower_number_go_first() {
     // Odd flags use the second queue, which has priority 1; the default one has 5.
     let script = connecting().on(CLOSE, |step| {
         (0..4).for_each(|flag| step.packet(1, PACKET, flag, 0, (0, 0, 0)));
-        Outcome::Done
+        ChainOutcome::Done
     });
     let (mut pair, handle) = connected(script);
     pair.stacks[0].close(Instant::from_nanos(1), handle);
@@ -231,7 +231,7 @@ fn raised_events_run_after_the_records_and_in_order() {
             step.raise(flow_id(9, 9), 2);
             step.raise(own, 3);
             step.raise(Id::NONE, 5);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(RAISED, move |step| {
             let flag = step.ev.flag;
@@ -246,7 +246,7 @@ fn raised_events_run_after_the_records_and_in_order() {
                 let own = step.keyed.as_ref().expect("found").1.header.id;
                 step.raise(own, 4);
             }
-            Outcome::Done
+            ChainOutcome::Done
         });
     let (mut pair, handle) = connected(script);
     pair.stacks[0].close(Instant::from_nanos(1), handle);
@@ -256,11 +256,11 @@ fn raised_events_run_after_the_records_and_in_order() {
 #[test]
 fn endless_raising_is_cut_into_batches() {
     let script = connecting().on(CLOSE, raise_again).on(RAISED, raise_again);
-    fn raise_again(step: &mut Step<'_>) -> Outcome {
+    fn raise_again(step: &mut Step<'_>) -> ChainOutcome {
         let own = step.keyed.as_ref().expect("found").1.header.id;
         step.words()[0] += 1;
         step.raise(own, 0);
-        Outcome::Done
+        ChainOutcome::Done
     }
     let (mut pair, handle) = connected(script);
     pair.stacks[0].close(Instant::from_nanos(1), handle);
@@ -286,17 +286,17 @@ fn timers_fire_at_their_nanosecond_in_order_of_arming() {
             step.timer_start(0, 1000);
             step.timer_start(1, 1000);
             step.timer_start(0, 1000); // rearmed: now behind timer 1
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(ABORT, |step| {
             step.timer_stop(1);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(TIMER, move |step| {
             let now = step.ev.header.now;
             let running = [step.words()[14] > 0, step.words()[15] > 0];
             fired.lock().push((now, running));
-            Outcome::Done
+            ChainOutcome::Done
         });
     let (mut pair, handle) = connected(script);
     pair.stacks[0].close(Instant::from_nanos(5), handle);
@@ -331,7 +331,7 @@ fn a_full_wire_keeps_order_and_a_full_queue_refuses_work() {
         let seq = step.words()[0];
         step.words()[0] += 1;
         step.packet(1, PACKET, 0, seq, (0, 0, 0));
-        Outcome::Done
+        ChainOutcome::Done
     });
     let mut config = config(0);
     (config.limits.pending_packets, config.limits.pending_frames) = (20, 3);
@@ -376,11 +376,11 @@ fn a_full_unit_notifies_when_there_is_room() {
     let script = connecting()
         .on(SEND, |step| {
             step.add_tx();
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(CLOSE, |step| {
             step.flush_tx(300);
-            Outcome::Done
+            ChainOutcome::Done
         });
     let mut config = config(0);
     config.limits.tx_bytes = 1000;
@@ -404,16 +404,16 @@ fn a_send_refused_with_eagain_waits_until_bytes_have_left() {
     let script = connecting()
         .on(SEND, |step| {
             if step.words()[0] > 0 {
-                return Outcome::Refused(11);
+                return ChainOutcome::Refused(11);
             }
             step.words()[0] = step.ev.len;
             step.add_tx();
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(CLOSE, |step| {
             let len = std::mem::take(&mut step.words()[0]);
             step.flush_tx(len);
-            Outcome::Done
+            ChainOutcome::Done
         });
     let mut stack = stack(script, config(0));
     let handle = stack
@@ -451,7 +451,7 @@ fn aborting_without_an_abort_chain_deletes_the_context() {
     let script = connecting().with(|module| {
         module
             .parsers
-            .retain(|p| p.source != hawser_ir::Source::App(hawser_ir::AppOp::Abort));
+            .retain(|p| p.source != hawser_ir::ParserInput::App(hawser_ir::AppOp::Abort));
     });
     let mut stack = stack(script, config(0));
     let handle = stack
@@ -478,18 +478,18 @@ fn a_chain_without_context_can_answer_a_packet() {
     let answering = Script::new().on(PACKET, |step| {
         assert!(step.keyed.is_none() && step.fresh.is_some());
         step.answer(0, OTHER_PACKET, 3, 99);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let script = connecting()
         .on(CLOSE, |step| {
             step.packet(1, PACKET, 0, 0, (0, 0, 0));
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(OTHER_PACKET, |step| {
             assert!(step.keyed.is_some(), "it found its context again");
             step.notify(NOTIFY_FAILED, Id::NONE, 111);
             step.del_context();
-            Outcome::Done
+            ChainOutcome::Done
         });
     let mut pair = Pair::new([script, answering], 0, 1);
     let handle = pair.stacks[0]
@@ -506,20 +506,20 @@ fn a_connection_beyond_the_backlog_is_aborted() {
     let server = Script::new()
         .on(LISTEN, |step| {
             step.new_context(LISTENER);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(PACKET, |step| {
             let id = step.new_context(FLOW);
             step.notify(NOTIFY_ACCEPTED, id, 0);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(ABORT, |step| {
             step.del_context();
-            Outcome::Done
+            ChainOutcome::Done
         });
     let client = connecting().on(CLOSE, |step| {
         step.packet(1, PACKET, 0, 0, (0, 0, 0));
-        Outcome::Done
+        ChainOutcome::Done
     });
     let mut config = config(1);
     config.limits.handles = 2;
@@ -545,7 +545,7 @@ fn the_tap_sees_every_event_after_it_took_effect() {
     let script = connecting().on(CLOSE, |step| {
         step.words()[3] = 77;
         step.packet(1, PACKET, 0, 0, (0, 0, 0));
-        Outcome::Stop
+        ChainOutcome::Stop
     });
     let mut stack = stack(script, config(0));
     let log = seen.clone();
@@ -570,8 +570,8 @@ fn the_tap_sees_every_event_after_it_took_effect() {
         .expect("free");
     stack.close(Instant::from_nanos(6), handle);
     let want = [
-        (CONNECT, 5, (None, None), true, 3, Some(Outcome::Done)),
-        (CLOSE, 6, (Some(0), Some(77)), false, 1, Some(Outcome::Stop)),
+        (CONNECT, 5, (None, None), true, 3, Some(ChainOutcome::Done)),
+        (CLOSE, 6, (Some(0), Some(77)), false, 1, Some(ChainOutcome::Stop)),
     ];
     assert_eq!(*seen.lock(), want);
 }
@@ -587,19 +587,19 @@ fn a_configuration_that_cannot_work_is_rejected() {
     };
     assert!(matches!(
         with(|c| c.interface.addresses.clear()),
-        ConfigError::Interface(_)
+        StackConfigError::Interface(_)
     ));
     #[allow(clippy::reversed_empty_ranges)]
     let empty = with(|c| c.ephemeral = 10..=9);
-    assert_eq!(empty, ConfigError::Ports);
+    assert_eq!(empty, StackConfigError::Ports);
     let limit = with(|c| c.limits.pending_packets = 3);
     assert_eq!(
         limit,
-        ConfigError::Limit { name: "pending_packets", value: 3, min: 4 }
+        StackConfigError::Limit { name: "pending_packets", value: 3, min: 4 }
     );
     let broken = Script::new().with(|module| module.chains.truncate(2));
     let broken = Stack::new(Arc::new(broken), config(0), &caps()).map(|_| ());
-    assert!(matches!(broken, Err(ConfigError::Program(_))));
+    assert!(matches!(broken, Err(StackConfigError::Program(_))));
 }
 
 #[test]
@@ -607,7 +607,7 @@ fn the_first_vacant_id_is_reserved_after_a_found_id() {
     let script = connecting()
         .on(CLOSE, |step| {
             step.packet(1, PACKET, 0, 0, (0, 0, 0));
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(OTHER_PACKET, |step| {
             assert!(
@@ -615,7 +615,7 @@ fn the_first_vacant_id_is_reserved_after_a_found_id() {
                 "this chain creates nothing"
             );
             step.answer(1, PACKET, 1, 0);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(PACKET, |step| {
             let id = step.fresh.as_ref().expect("reserved").header.id;
@@ -627,12 +627,12 @@ fn the_first_vacant_id_is_reserved_after_a_found_id() {
             );
             step.new_context(FLOW);
             step.notify(NOTIFY_EOF, Id::NONE, 0);
-            Outcome::Done
+            ChainOutcome::Done
         });
     let mirror = Script::new().on(PACKET, |step| {
         let event = if step.ev.flag == 0 { OTHER_PACKET } else { PACKET };
         step.answer(0, event, 0, 0);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let mut pair = Pair::new([script, mirror], 0, 1);
     let handle = pair.stacks[0]
@@ -653,7 +653,7 @@ fn fresh_slots_and_scratchpads_start_at_zero() {
         assert_eq!(fresh.words, [0; 16]);
         fresh.words = [5; 16];
         step.new_context(FLOW);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let (mut pair, handle) = connected(script);
     pair.stacks[0]
@@ -671,14 +671,14 @@ fn unread_data_of_an_application_is_limited() {
         step.packet(1, PACKET, 0, 0, (offset, len as u32, 0));
         step.words()[0] += len;
         step.flush_tx(len);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let server = connecting().on(PACKET, |step| {
         let received = step.words()[0];
         step.words()[0] += step.ev.len;
         step.add_rx(received);
         step.flush_rx(step.ev.len);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let mut config = config(1);
     config.limits.rx_bytes = 128 * 1024;
@@ -740,7 +740,7 @@ fn a_program_is_told_once_that_a_handle_was_released() {
         let reported = reported.clone();
         move |_: &mut Step<'_>| {
             reported.lock().push(what);
-            Outcome::Done
+            ChainOutcome::Done
         }
     };
     let script = connecting().on(CLOSE, note("close")).on(RELEASE, note("release"));

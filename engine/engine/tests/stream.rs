@@ -10,7 +10,7 @@ use bytes::Bytes;
 use common::script::*;
 use common::{Pair, address};
 use hawser_bus::{Bus, Rights};
-use hawser_engine::{Handle, Limits, Notice, RequestError, Stack};
+use hawser_engine::{Handle, Notice, RequestError, Stack, StackLimits};
 use hawser_ir::Module;
 use hawser_ir::abi::*;
 
@@ -53,7 +53,7 @@ fn transmit(step: &mut Step<'_>, again: bool) {
     step.timer_start(0, RTO);
 }
 
-fn on_packet(step: &mut Step<'_>, own: u8) -> Outcome {
+fn on_packet(step: &mut Step<'_>, own: u8) -> ChainOutcome {
     let (ev, w) = (
         step.ev,
         step.keyed.as_ref().map(|k| k.1.words).unwrap_or_default(),
@@ -66,7 +66,7 @@ fn on_packet(step: &mut Step<'_>, own: u8) -> Outcome {
             if w[FIN_SENT] == 1 {
                 step.notify(NOTIFY_CLOSED, Id::NONE, 0);
                 step.del_context();
-                return Outcome::Stop;
+                return ChainOutcome::Stop;
             }
             step.flush_tx(w[FLIGHT]);
             step.words()[UNA] += w[FLIGHT];
@@ -90,12 +90,12 @@ fn on_packet(step: &mut Step<'_>, own: u8) -> Outcome {
         FIN => step.packet(w[PEER] as u8, PACKET, ACK, ev.seq + 1, (0, 0, 0)),
         _ => {}
     }
-    Outcome::Done
+    ChainOutcome::Done
 }
 
 /// Handles a packet without a context. A first packet creates a connection; the packet itself comes again. A
 /// FIN of a connection that is over is acknowledged once more.
-fn without_context(step: &mut Step<'_>, own: u8) -> Outcome {
+fn without_context(step: &mut Step<'_>, own: u8) -> ChainOutcome {
     let ev = step.ev;
     let peer = 1 - own;
     if step.kind() == Some(LISTENER) && ev.flag == DATA && ev.seq == 0 && step.fresh.is_some() {
@@ -107,38 +107,38 @@ fn without_context(step: &mut Step<'_>, own: u8) -> Outcome {
     } else if ev.flag == FIN {
         step.answer(peer, PACKET, ACK, ev.seq + 1);
     }
-    Outcome::Done
+    ChainOutcome::Done
 }
 
 fn program(own: u8) -> Script {
     Script::new()
         .on(LISTEN, |step| {
             if step.keyed.is_some() {
-                return Outcome::Refused(98);
+                return ChainOutcome::Refused(98);
             }
             step.new_context(LISTENER);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(CONNECT, move |step| {
             let id = step.new_context(FLOW);
             step.fresh.as_mut().expect("a fresh slot").words[PEER] = (1 - own).into();
             step.new_units(id, 65_536);
             step.notify(NOTIFY_CONNECTED, Id::NONE, 0);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(SEND, |step| {
             if step.words()[CLOSING] == 1 {
-                return Outcome::Refused(32);
+                return ChainOutcome::Refused(32);
             }
             step.add_tx();
             step.words()[END] += step.ev.len;
             transmit(step, false);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(RECV, |step| {
             let taken = if step.kind() == Some(LISTENER) { UNA } else { READ };
             step.words()[taken] += step.ev.len;
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(CLOSE, |step| {
             step.words()[CLOSING] = 1;
@@ -148,17 +148,17 @@ fn program(own: u8) -> Script {
             } else {
                 transmit(step, false);
             }
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(ABORT, |step| {
             step.notify(NOTIFY_FAILED, Id::NONE, 103);
             step.del_context();
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(TIMER, |step| {
             assert_eq!(step.words()[14], 0, "the timer does not run in its own event");
             transmit(step, true);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(PACKET, move |step| on_packet(step, own))
 }
@@ -191,7 +191,10 @@ fn transfer(pair: &mut Pair, total: usize) -> Vec<u8> {
         }
         // One packet is in flight, however many have arrived; more than twice that would only wait.
         let (held, _) = pair.stacks[0].held_bytes();
-        assert!(held <= Limits::default().first_bytes + 2 * MSS, "{held} bytes");
+        assert!(
+            held <= StackLimits::default().first_bytes + 2 * MSS,
+            "{held} bytes"
+        );
         for (_, notice) in pair.notices(1) {
             match notice {
                 Notice::Accepted(handle) => server = Some(handle),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hawser_engine::TapEvent;
-use hawser_ir::abi::Outcome;
+use hawser_ir::abi::ChainOutcome;
 use hawser_ir::buf::event_header;
 use hawser_time::Instant;
 use parking_lot::Mutex;
@@ -18,14 +18,14 @@ fn a_timer_that_has_to_wait_is_shown_and_then_runs() {
         .on(CONNECT, |step| {
             let id = step.new_context(FLOW);
             step.new_units(id, 65_536);
-            Outcome::Done
+            ChainOutcome::Done
         })
         .on(SEND, |step| {
             step.packet(1, PACKET, 0, 0, (0, 0, 0));
             step.timer_start(0, 1000);
-            Outcome::Done
+            ChainOutcome::Done
         })
-        .on(TIMER, |_| Outcome::Done);
+        .on(TIMER, |_| ChainOutcome::Done);
     let mut config = config(0);
     (config.limits.pending_packets, config.limits.pending_frames) = (20, 3);
     let mut stack = stack(script, config);
@@ -64,7 +64,11 @@ fn a_timer_that_has_to_wait_is_shown_and_then_runs() {
     }
     let seen = seen.lock();
     let (last, waits) = seen.split_last().expect("it was seen");
-    assert_eq!((last.1, &last.2[..]), (Some(Outcome::Done), &[][..]), "{seen:?}");
+    assert_eq!(
+        (last.1, &last.2[..]),
+        (Some(ChainOutcome::Done), &[][..]),
+        "{seen:?}"
+    );
     assert!(
         waits
             .iter()

@@ -31,7 +31,7 @@ fn message(n: u64) -> Id {
 fn sender(end: End) -> Script {
     let connect = Script::new().on(CONNECT, |step| {
         step.new_context(FLOW);
-        Outcome::Done
+        ChainOutcome::Done
     });
     connect.on(SEND, move |step| {
         let (number, ev) = (step.words()[0], step.ev);
@@ -50,7 +50,7 @@ fn sender(end: End) -> Script {
         if end == End::Instruction {
             step.unit(RecordKind::DelTx, uid, 0, 0, 0);
         }
-        Outcome::Done
+        ChainOutcome::Done
     })
 }
 
@@ -58,11 +58,11 @@ fn sender(end: End) -> Script {
 fn receiver(end: End) -> Script {
     let connect = Script::new().on(CONNECT, |step| {
         step.new_context(FLOW);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let script = connect.on(ABORT, |step| {
         step.del_context();
-        Outcome::Done
+        ChainOutcome::Done
     });
     script.on(PACKET, move |step| {
         let (uid, ev) = (message(step.ev.seq), step.ev);
@@ -78,7 +78,7 @@ fn receiver(end: End) -> Script {
         if end == End::Instruction {
             step.unit(RecordKind::DelRx, uid, 0, 0, 0);
         }
-        Outcome::Done
+        ChainOutcome::Done
     })
 }
 
@@ -218,7 +218,7 @@ fn an_ended_receive_unit_releases_its_bytes_and_id() {
         step.unit(RecordKind::AddRx, uid, ev.addr, ev.len, 20_000);
         step.unit(RecordKind::FlushRx, uid, 0, 3, 0);
         step.unit(RecordKind::DelRx, uid, 0, 0, 0);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let (mut pair, [ours, theirs]) = pair(End::Size);
     pair.stacks[1] = stack(script, config(1));
@@ -260,7 +260,7 @@ fn bytes_of_several_units_are_read_in_flush_order() {
                 step.unit(RecordKind::FlushRx, message(seq), 0, ev.len, 0);
             }
         }
-        Outcome::Done
+        ChainOutcome::Done
     });
     let (mut pair, [ours, theirs]) = pair(End::Size);
     pair.stacks[1] = stack(script, config(1));
@@ -316,7 +316,7 @@ fn an_ended_unit_yields_no_message_and_holds_no_bytes() {
 fn a_message_goes_out_whole_or_not_at_all() {
     let connect = Script::new().on(CONNECT, |step| {
         step.new_context(FLOW);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let keeper = connect.on(SEND, |step| {
         let uid = message(step.words()[0]);
@@ -324,14 +324,14 @@ fn a_message_goes_out_whole_or_not_at_all() {
         let ev = step.ev;
         step.unit(RecordKind::NewTx, uid, 0, ev.len, 0);
         step.unit(RecordKind::AddTx, uid, ev.addr, ev.len, 0);
-        Outcome::Done
+        ChainOutcome::Done
     });
     let mut stack = stack(keeper, config(0));
     let ours = stack
         .connect(Instant::from_nanos(1), address(1, 4000), Some(address(0, 80)))
         .expect("free");
     let mut send = |length: usize| stack.send_message(Instant::from_nanos(1), ours, &vec![7; length]);
-    let limits = hawser_engine::Limits::default();
+    let limits = hawser_engine::StackLimits::default();
     let (longest, first) = (limits.tx_bytes as usize, limits.first_bytes as usize);
     assert_eq!(send(0), Err(RequestError::MessageEmpty));
     assert_eq!(

@@ -6,4 +6,4 @@
 mod datagrams;
 mod errors;
 mod pieces;
-mod stage;
+mod testbed;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hawser_engine::program::Program;
 use hawser_ir::Module;
-use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, ChainOutcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
 
 use crate::{Interpreted, RunError};
@@ -96,7 +96,7 @@ impl Program for Attached {
         self.own.parse(parser, input, out)
     }
 
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         let known = event.len() >= size_of::<hawser_ir::abi::EventHeader>();
         let number = if known {
             usize::from(event_header(event).event)
@@ -107,8 +107,8 @@ impl Program for Attached {
             return self.changed.react(event, memory, out);
         }
         match self.own.react(event, memory, out) {
-            Outcome::Assert(index) => {
-                Outcome::Assert(self.asserts.get(index as usize).copied().unwrap_or(index))
+            ChainOutcome::Assert(index) => {
+                ChainOutcome::Assert(self.asserts.get(index as usize).copied().unwrap_or(index))
             }
             outcome => outcome,
         }

@@ -50,11 +50,11 @@ struct Set {
 #[derive(Clone)]
 struct Part {
     who: String,
-    text: Arc<Text>,
+    text: Arc<CheckedText>,
 }
 
 /// A text that passed the checker together with all texts before it.
-struct Text {
+struct CheckedText {
     name: String,
     text: String,
     /// The settings of its params, as given: `CAP=20000`.
@@ -68,7 +68,7 @@ struct Text {
 }
 
 /// A requested attachment that has not been checked.
-struct Wanted {
+struct RequestedAttachment {
     who: String,
     name: String,
     text: String,
@@ -89,14 +89,14 @@ pub struct Installed {
 }
 
 /// A checked change, for [`Attachments::go`].
-pub struct Next {
+pub struct CheckedChange {
     /// The number of changes before this one.
     changes: u64,
     set: Arc<Set>,
     warnings: String,
 }
 
-impl Next {
+impl CheckedChange {
     /// Returns the checker's warnings about new texts in the format of `hawser check`, or an empty string.
     #[must_use]
     pub fn warnings(&self) -> &str {
@@ -104,7 +104,7 @@ impl Next {
     }
 }
 
-impl fmt::Debug for Next {
+impl fmt::Debug for CheckedChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self
             .set
@@ -167,9 +167,9 @@ impl Attachments {
         text: &str,
         settings: &[String],
         who: &str,
-    ) -> Result<Next, AttachError> {
+    ) -> Result<CheckedChange, AttachError> {
         self.change(|wanted| {
-            let new = Wanted {
+            let new = RequestedAttachment {
                 who: who.to_owned(),
                 name: name.to_owned(),
                 text: text.to_owned(),
@@ -190,7 +190,7 @@ impl Attachments {
     ///
     /// # Errors
     /// Fails if there is no such attachment.
-    pub fn detach(&self, name: &str) -> Result<Next, AttachError> {
+    pub fn detach(&self, name: &str) -> Result<CheckedChange, AttachError> {
         self.change(|wanted| {
             let Some(at) = wanted.iter().position(|known| known.name == name) else {
                 return Err(AttachError::NotAttached {
@@ -208,7 +208,7 @@ impl Attachments {
     /// # Errors
     /// Fails if the stack cannot continue with the new program, or if another change was made since the
     /// check. The current program then stays.
-    pub fn go(&self, next: Next, swap: Swap<'_>) -> Result<(), StepError> {
+    pub fn go(&self, next: CheckedChange, swap: Swap<'_>) -> Result<(), StepError> {
         let mut now = self.lock();
         let result = match now.changes == next.changes {
             true => swap(next.set.program.clone()).map(drop).map_err(StepError::Swap),
@@ -281,8 +281,8 @@ impl Attachments {
     /// Applies a change to the current list and checks the result.
     fn change(
         &self,
-        change: impl FnOnce(&mut Vec<Wanted>) -> Result<(), AttachError>,
-    ) -> Result<Next, AttachError> {
+        change: impl FnOnce(&mut Vec<RequestedAttachment>) -> Result<(), AttachError>,
+    ) -> Result<CheckedChange, AttachError> {
         let (set, changes, kept, _forgotten) = {
             let mut now = self.lock();
             let forgotten: Vec<_> = (KEPT..now.kept.len())
@@ -290,7 +290,7 @@ impl Attachments {
                 .collect();
             (now.set.clone(), now.changes, now.kept.clone(), forgotten)
         };
-        let part = |p: &Part| Wanted {
+        let part = |p: &Part| RequestedAttachment {
             who: p.who.clone(),
             name: p.text.name.clone(),
             text: p.text.text.clone(),
@@ -326,11 +326,11 @@ impl Attachments {
             .filter(is_new)
             .map(|part| part.text.warnings.as_str())
             .collect();
-        Ok(Next { changes, set, warnings })
+        Ok(CheckedChange { changes, set, warnings })
     }
 
     /// Checks those texts of a list that differ from the current ones.
-    fn make(&self, present: &Set, wanted: Vec<Wanted>) -> Result<Set, AttachError> {
+    fn make(&self, present: &Set, wanted: Vec<RequestedAttachment>) -> Result<Set, AttachError> {
         let mut parts: Vec<Part> = Vec::new();
         // The numbering within a text depends on the texts before it.
         let mut is_like_present = true;
@@ -356,9 +356,9 @@ impl Attachments {
     }
 
     /// Checks a text together with all texts before it.
-    fn check(&self, before: &[Part], wanted: &Wanted) -> Result<Text, AttachError> {
+    fn check(&self, before: &[Part], wanted: &RequestedAttachment) -> Result<CheckedText, AttachError> {
         let own = self.own.module();
-        let Wanted { name, text, settings, .. } = wanted;
+        let RequestedAttachment { name, text, settings, .. } = wanted;
         let texts = before
             .iter()
             .map(|part| (&part.text.name, &part.text.text))
@@ -404,7 +404,7 @@ impl Attachments {
         let params = declared.iter().map(value).collect();
         let module = Arc::new(module);
         let (name, text, settings) = (name.clone(), text.clone(), settings.clone());
-        Ok(Text { name, text, settings, params, places, module, warnings })
+        Ok(CheckedText { name, text, settings, params, places, module, warnings })
     }
 
     /// Returns the program with the chains of `module` and the values of the attachments' params.
@@ -415,7 +415,7 @@ impl Attachments {
         }
         let others = parts.iter().flat_map(|part| &part.text.params);
         let values = own.iter().chain(others).copied().collect();
-        let changed = Interpreted::of(module.clone(), values).map_err(RunError::from)?;
+        let changed = Interpreted::from_module(module.clone(), values).map_err(RunError::from)?;
         Ok(Arc::new(Attached::new(self.own.clone(), changed)?))
     }
 
@@ -426,14 +426,14 @@ impl Attachments {
 
 impl Set {
     /// Returns whether the set has exactly these names, texts and settings, in this order.
-    fn is_of(&self, wanted: &[Wanted]) -> bool {
-        let same = |(part, wanted): (&Part, &Wanted)| part.text.is_of(wanted);
+    fn is_of(&self, wanted: &[RequestedAttachment]) -> bool {
+        let same = |(part, wanted): (&Part, &RequestedAttachment)| part.text.is_of(wanted);
         self.parts.len() == wanted.len() && self.parts.iter().zip(wanted).all(same)
     }
 }
 
-impl Text {
-    fn is_of(&self, wanted: &Wanted) -> bool {
+impl CheckedText {
+    fn is_of(&self, wanted: &RequestedAttachment) -> bool {
         self.name == wanted.name && self.text == wanted.text && self.settings == wanted.settings
     }
 }

@@ -9,14 +9,14 @@ use hawser_ir::buf::RecordBuf;
 
 /// The contents of a buffer before a chain ran.
 #[derive(Clone, Copy)]
-pub(crate) struct Before {
+pub(crate) struct BufferSnapshot {
     records: usize,
     bytes: usize,
 }
 
-impl Before {
-    pub(crate) fn of(out: &RecordBuf) -> Before {
-        Before { records: out.iter().count(), bytes: out.bytes().len() }
+impl BufferSnapshot {
+    pub(crate) fn new(out: &RecordBuf) -> BufferSnapshot {
+        BufferSnapshot { records: out.iter().count(), bytes: out.bytes().len() }
     }
 
     /// Returns whether the records that an event's chain added are within that chain's bounds.
@@ -50,7 +50,7 @@ mod tests {
     fn exceeding_the_worst_case_is_detected() {
         let mut out = RecordBuf::default();
         out.push(RecordKind::Raise, 0, &RaiseRec::zeroed(), &[0; 8]);
-        let before = Before::of(&out);
+        let before = BufferSnapshot::new(&out);
         out.push(RecordKind::Raise, 0, &RaiseRec::zeroed(), &[0; 8]);
         out.push(RecordKind::Notify, 0, &NotifyRec::zeroed(), &[]);
         let record_bytes = (out.bytes().len() - before.bytes) as u32;

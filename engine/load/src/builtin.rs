@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hawser_driver::{Compilation, Instead, Memory, compile, compile_with};
+use hawser_driver::{Compilation, Instead, MemoryLoader, compile, compile_with};
 use hawser_ir::Module;
 
 /// A program's name; the replaced file and its replacement, if any; the path and text of each file.
@@ -32,7 +32,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn builtin(name: &str) -> Option<Result<Module, Rejected>> {
     let (_, exchanged, texts) = BUILTIN.iter().find(|(known, ..)| *known == name)?;
     let main = Path::new(texts.first()?.0);
-    let loader = Memory::new(texts.iter().copied());
+    let loader = MemoryLoader::new(texts.iter().copied());
     Some(checked(match exchanged.map(|files| files.map(Path::new)) {
         Some([part, other]) => compile_with(&Instead { loader: &loader, part, other }, main),
         None => compile_with(&loader, main),

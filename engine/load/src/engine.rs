@@ -19,7 +19,7 @@ impl Engine {
     /// Returns the default engine for a program of this name. `.mtp` files are interpreted, because they
     /// change often. Built-in programs and libraries run as machine code.
     #[must_use]
-    pub fn of(program: &str) -> Engine {
+    pub fn default_for(program: &str) -> Engine {
         if program.ends_with(".mtp") {
             Engine::Interp
         } else {

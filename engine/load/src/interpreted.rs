@@ -5,11 +5,11 @@ use std::sync::Arc;
 use hawser_engine::program::Program;
 use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::Module;
-use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, ChainOutcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
 
 use crate::RunError;
-use crate::bounds::Before;
+use crate::bounds::BufferSnapshot;
 use crate::unsupported::unsupported;
 
 /// An interpreted transport program, with the values of its params.
@@ -25,7 +25,7 @@ impl Interpreted {
     /// Fails on a param that the program does not have, or on a construct that does not run yet.
     pub fn new(module: Module, params: &[(String, u64)]) -> Result<Interpreted, RunError> {
         let values = module.params_with(params)?;
-        Ok(Interpreted::of(Arc::new(module), values)?)
+        Ok(Interpreted::from_module(Arc::new(module), values)?)
     }
 
     /// Checks that the engine supports every construct of a program, since the language has more than the
@@ -35,14 +35,14 @@ impl Interpreted {
     /// The construct that does not run yet.
     pub fn runs(module: &Module) -> Result<(), Unsupported> {
         let values = module.params.iter().map(|param| param.default).collect();
-        Interpreted::of(Arc::new(module.clone()), values).map(drop)
+        Interpreted::from_module(Arc::new(module.clone()), values).map(drop)
     }
 
     /// Like `Interpreted::new`, with the values of all params in the module's order.
     ///
     /// # Errors
     /// The construct that does not run yet.
-    pub(crate) fn of(module: Arc<Module>, values: Vec<u64>) -> Result<Interpreted, Unsupported> {
+    pub(crate) fn from_module(module: Arc<Module>, values: Vec<u64>) -> Result<Interpreted, Unsupported> {
         if let Some(unsupported) = unsupported(&module) {
             return Err(unsupported);
         }
@@ -67,8 +67,8 @@ impl Program for Interpreted {
         self.interpreter.parse(parser, input, out)
     }
 
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
-        let before = cfg!(debug_assertions).then(|| Before::of(out));
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
+        let before = cfg!(debug_assertions).then(|| BufferSnapshot::new(out));
         let outcome = self.interpreter.react(event, memory, out);
         debug_assert!(
             before.is_none_or(|before| before.is_within(self.module(), event_header(event).event, out)),

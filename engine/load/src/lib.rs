@@ -3,7 +3,7 @@
 //! Each program is a folder in `transports/`. The build script checks all of them and compiles them to
 //! machine code by way of C.
 //!
-//! * [`Loaded`]: a program by name, on a chosen engine; [`Engine`]: the engines
+//! * [`LoadedProgram`]: a program by name, on a chosen engine; [`Engine`]: the engines
 //! * [`builtin()`], [`names`]: the programs that come with Hawser; [`load`]: a user's own program
 //! * [`Interpreted`], [`Native`]: a program behind the engine's interface, by interpretation and as machine
 //!   code
@@ -35,7 +35,7 @@ mod scripts;
 mod unsupported;
 
 pub use attached::Attached;
-pub use attachments::{Attachments, Installed, Next};
+pub use attachments::{Attachments, CheckedChange, Installed};
 pub use builtin::{Rejected, builtin, load, names};
 pub use engine::{Engine, UnknownEngine};
 pub use error::{AttachError, RunError};
@@ -44,7 +44,7 @@ pub use hawser_interp::Unsupported;
 pub use hawser_ir::UnknownParam;
 pub use interpreted::Interpreted;
 pub use library::{BuildError, Library, LibraryError, build, emit, emit_chains, texts_in_library};
-pub use loaded::{LoadError, Loaded};
+pub use loaded::{LoadError, LoadedProgram};
 pub use native::Native;
 pub use params::{ParamError, parse_param, parse_params, parse_value};
 pub use scripts::{departures, script_table};

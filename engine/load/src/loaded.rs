@@ -54,7 +54,7 @@ impl LoadError {
 
 /// A program that any number of stacks can run, each with its own params.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedProgram {
     /// The module, including attachments.
     module: Arc<Module>,
     /// The machine code; `None` if the program is interpreted.
@@ -63,7 +63,7 @@ pub struct Loaded {
     own: Option<Arc<Module>>,
 }
 
-impl Loaded {
+impl LoadedProgram {
     /// Loads the program of this name. The name is a file if it ends in `.mtp`, a library made by `hawser
     /// build` if it ends in `.so`, and otherwise a built-in program.
     ///
@@ -73,35 +73,35 @@ impl Loaded {
     ///
     /// # Errors
     /// The reason why the program cannot be run.
-    pub fn open(name: &str, engine: Option<Engine>) -> Result<Loaded, LoadError> {
-        let engine = engine.unwrap_or(Engine::of(name));
+    pub fn open(name: &str, engine: Option<Engine>) -> Result<LoadedProgram, LoadError> {
+        let engine = engine.unwrap_or(Engine::default_for(name));
         if name.ends_with(".so") {
             let path = Path::new(name);
             return match engine {
-                Engine::Interp => Library::read(path).map(Loaded::interpreted),
-                Engine::Native => Library::open(path).map(|library| Loaded::of_library(&library)),
+                Engine::Interp => Library::read(path).map(LoadedProgram::interpreted),
+                Engine::Native => Library::open(path).map(|library| LoadedProgram::of_library(&library)),
             }
             .map_err(LoadError::Library);
         }
         if name.ends_with(".mtp") {
             let module = load(Path::new(name)).map_err(LoadError::Rejected)?;
             return match engine {
-                Engine::Interp => Ok(Loaded::interpreted(Arc::new(module))),
-                Engine::Native => Ok(Loaded::of_library(&Loaded::compiled(&module)?)),
+                Engine::Interp => Ok(LoadedProgram::interpreted(Arc::new(module))),
+                Engine::Native => Ok(LoadedProgram::of_library(&LoadedProgram::compiled(&module)?)),
             };
         }
         let module = builtin(name).ok_or_else(|| LoadError::Unknown(name.to_owned()))?;
         let module = Arc::new(module.map_err(LoadError::Rejected)?);
         let code = Code::builtin(name).filter(|_| engine == Engine::Native);
-        Ok(Loaded { module, code, own: None })
+        Ok(LoadedProgram { module, code, own: None })
     }
 
-    fn interpreted(module: Arc<Module>) -> Loaded {
-        Loaded { module, code: None, own: None }
+    fn interpreted(module: Arc<Module>) -> LoadedProgram {
+        LoadedProgram { module, code: None, own: None }
     }
 
-    fn of_library(library: &Library) -> Loaded {
-        Loaded {
+    fn of_library(library: &Library) -> LoadedProgram {
+        LoadedProgram {
             module: library.module().clone(),
             code: Some(library.code().clone()),
             own: None,
@@ -137,11 +137,11 @@ impl Loaded {
     ///
     /// # Errors
     /// The fault in the text.
-    pub fn attach(&self, path: &Path, text: &str) -> Result<Loaded, LoadError> {
+    pub fn attach(&self, path: &Path, text: &str) -> Result<LoadedProgram, LoadError> {
         let compilation = hawser_driver::attach(&self.module, &[(path, text)]);
         let module = checked(compilation).map_err(LoadError::Rejected)?;
         let own = self.own.clone().unwrap_or_else(|| self.module.clone());
-        Ok(Loaded { module: Arc::new(module), code: self.code.clone(), own: Some(own) })
+        Ok(LoadedProgram { module: Arc::new(module), code: self.code.clone(), own: Some(own) })
     }
 
     /// Sets the program's params. Params that are absent from `params` keep their defaults.
@@ -150,7 +150,7 @@ impl Loaded {
     /// Fails on a param that the program does not have, or on a construct that does not run yet.
     pub fn with(&self, params: &[(String, u64)]) -> Result<Arc<dyn Program>, RunError> {
         let values = self.module.params_with(params)?;
-        let interpreted = |values| Interpreted::of(self.module.clone(), values);
+        let interpreted = |values| Interpreted::from_module(self.module.clone(), values);
         let Some(code) = &self.code else {
             return Ok(Arc::new(interpreted(values)?));
         };
@@ -175,7 +175,7 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let open = |file: &str| {
             let name = folder.join(file).display().to_string();
-            Loaded::open(&name, Some(Engine::Native)).unwrap_or_else(|error| panic!("{error}"))
+            LoadedProgram::open(&name, Some(Engine::Native)).unwrap_or_else(|error| panic!("{error}"))
         };
         let files = ["../../examples/stop-and-wait.mtp", "../../examples/go-back-n.mtp"];
         for (loaded, file) in files.map(open).iter().zip(files) {

@@ -18,13 +18,13 @@ use hawser_engine::program::Program;
 use hawser_interp::Interpreter;
 use hawser_ir::Module;
 use hawser_ir::abi::{
-    Built, Csum, EventHeader, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError, Segment,
+    Built, ChainOutcome, Csum, EventHeader, Icmp, Net, Op, Packet, PacketRec, ParseError, Segment,
 };
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
 
 use sizes::Sizes;
 
-use crate::bounds::Before;
+use crate::bounds::BufferSnapshot;
 use crate::error::RunError;
 use crate::limits::MAX_CONTEXTS;
 use crate::unsupported::unsupported;
@@ -110,7 +110,7 @@ impl Native {
         }
         // The interpreter checks that every construct runs, and reduces params to their types.
         let params = Interpreter::new(module.clone(), values)?.params().to_vec();
-        Ok(Native { sizes: Sizes::of(&module)?, module, params, code })
+        Ok(Native { sizes: Sizes::from_module(&module)?, module, params, code })
     }
 }
 
@@ -129,7 +129,7 @@ impl Program for Native {
 
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
         let gives = self.sizes.parser(parser).ok_or(ParseError::Frame)?;
-        let views = Views::of(&input);
+        let views = Views::from_input(&input);
         let room = out.room(gives.bytes);
         let span = room.as_mut_ptr_range();
         let mut events = Events {
@@ -163,17 +163,17 @@ impl Program for Native {
         taken.map_err(|_| ParseError::Events)
     }
 
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         if event.len() < size_of::<EventHeader>() {
-            return Outcome::Done;
+            return ChainOutcome::Done;
         }
         let Some(chain) = self.sizes.chain(event_header(event).event, event, memory) else {
-            return Outcome::Done;
+            return ChainOutcome::Done;
         };
         let keyed_type = memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1);
         let mut globals = [const { MaybeUninit::<*mut u8>::uninit() }; MAX_CONTEXTS];
         if chain.globals(keyed_type, memory.globals, &mut globals).is_none() {
-            return Outcome::Done;
+            return ChainOutcome::Done;
         }
         let creates = chain.creates();
         let regions = Memory {
@@ -184,7 +184,7 @@ impl Program for Native {
             keyed_type,
             pad: 0,
         };
-        let before = cfg!(debug_assertions).then(|| Before::of(out));
+        let before = cfg!(debug_assertions).then(|| BufferSnapshot::new(out));
         let wanted = out.wanted();
         let span = out.room(chain.records).as_mut_ptr_range();
         let mut records = Records { at: span.start.cast(), end: span.end.cast(), wanted };
@@ -209,7 +209,7 @@ impl Program for Native {
         );
         outcome(ended).unwrap_or_else(|kind| {
             debug_assert!(kind != NO_ROOM, "a chain needs more than its bounds");
-            Outcome::Stop
+            ChainOutcome::Stop
         })
     }
 
@@ -264,7 +264,7 @@ struct Views<'a> {
 }
 
 impl<'a> Views<'a> {
-    fn of(input: &Input<'a>) -> Views<'a> {
+    fn from_input(input: &Input<'a>) -> Views<'a> {
         static NO_NET: Net = NET_ZERO;
         const NOTHING: Packet<'static> = Packet {
             net: &NO_NET,
@@ -282,7 +282,7 @@ impl<'a> Views<'a> {
             Input::Start => (&NOTHING, None, None),
         };
         Views {
-            packet: RawPacket::of(packet),
+            packet: RawPacket::from_packet(packet),
             icmp: icmp.unwrap_or(no_icmp()),
             op: op.unwrap_or(no_op()),
         }

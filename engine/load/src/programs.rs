@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 pub use crate::names as builtin_names;
 pub use crate::{
-    AttachError, Attachments, BuildError, Engine, Installed, LoadError, Loaded, Machine, build, emit,
+    AttachError, Attachments, BuildError, Engine, Installed, LoadError, LoadedProgram, Machine, build, emit,
 };
 use crate::{ParamError, RunError, Unsupported};
 pub use hawser_ir::{ADDRESS_HALVES, Module};
@@ -75,7 +75,7 @@ pub fn resolve_on(
     name: &str,
     params: &[(String, u64)],
 ) -> Result<Arc<dyn Program>, Error> {
-    Ok(Loaded::open(name, engine)?.with(params)?)
+    Ok(LoadedProgram::open(name, engine)?.with(params)?)
 }
 
 /// Like [`resolve_with`], on a chosen engine.
@@ -87,7 +87,7 @@ pub fn resolve_with_on(
     name: &str,
     settings: &[String],
 ) -> Result<Arc<dyn Program>, Error> {
-    set(&Loaded::open(name, engine)?, settings)
+    set(&LoadedProgram::open(name, engine)?, settings)
 }
 
 /// The param that takes the rate of a program's link, in bits per second.
@@ -104,7 +104,7 @@ pub fn resolve_on_line(
     settings: &[String],
     rate: Option<u64>,
 ) -> Result<Arc<dyn Program>, Error> {
-    let loaded = Loaded::open(name, engine)?;
+    let loaded = LoadedProgram::open(name, engine)?;
     let program = set(&loaded, settings)?;
     let param = |setting: &String| setting.split('=').next().unwrap_or_default().trim() == LINK_RATE;
     let asks = program
@@ -130,7 +130,7 @@ pub fn runs(module: &Module) -> Result<(), Unsupported> {
 ///
 /// # Errors
 /// The invalid setting, or a construct that does not run yet.
-pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
+pub fn set(loaded: &LoadedProgram, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
     let module = loaded.module();
     let params = crate::parse_params(&module.params, &module.enums, settings)?;
     Ok(loaded.with(&params)?)
@@ -144,7 +144,7 @@ pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Err
 /// lifts this restriction.
 #[derive(Debug, Default)]
 pub struct Programs {
-    known: Mutex<BTreeMap<(String, Option<Engine>), Loaded>>,
+    known: Mutex<BTreeMap<(String, Option<Engine>), LoadedProgram>>,
     native_files: bool,
 }
 
@@ -159,7 +159,7 @@ impl Programs {
     ///
     /// # Errors
     /// The reason why the program cannot be run.
-    pub fn open(&self, engine: Option<Engine>, name: &str) -> Result<Loaded, LoadError> {
+    pub fn open(&self, engine: Option<Engine>, name: &str) -> Result<LoadedProgram, LoadError> {
         let engine = match engine {
             Some(Engine::Native) if self.holds_back(name) => {
                 return Err(LoadError::NativeNotAllowed(name.to_owned()));
@@ -173,7 +173,7 @@ impl Programs {
         if let Some(loaded) = known.get(&key) {
             return Ok(loaded.clone());
         }
-        let loaded = Loaded::open(name, engine)?;
+        let loaded = LoadedProgram::open(name, engine)?;
         known.insert(key, loaded.clone());
         Ok(loaded)
     }

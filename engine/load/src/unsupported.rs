@@ -2,7 +2,7 @@
 //! with a meaning other than its text states.
 
 use hawser_interp::Unsupported;
-use hawser_ir::{AppOp, Module, Source};
+use hawser_ir::{AppOp, Module, ParserInput};
 
 /// Returns the first construct of a program that does not run on this engine.
 ///
@@ -22,7 +22,7 @@ pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
 /// Returns whether the program numbers connections, streams or messages by `op.sub`.
 fn has_numbers(module: &Module) -> bool {
     let numbers = |op| matches!(op, AppOp::Connect | AppOp::Open | AppOp::Message | AppOp::Call);
-    let is_numbered = |source| matches!(source, Source::App(op) if numbers(op));
+    let is_numbered = |source| matches!(source, ParserInput::App(op) if numbers(op));
     module.parsers.iter().any(|parser| is_numbered(parser.source))
 }
 
@@ -61,7 +61,7 @@ mod tests {
              deploy {{ register_ep_chains(d); register_ctx_spec(total, GLOBAL); \
              register_ev_parser(start, start); {deploy} }}\n"
         );
-        let files = hawser_driver::Memory::new([("p.mtp", text.as_str())]);
+        let files = hawser_driver::MemoryLoader::new([("p.mtp", text.as_str())]);
         let compilation = hawser_driver::compile_with(&files, Path::new("p.mtp"));
         assert!(!compilation.failed(), "{}", compilation.render(false));
         compilation.module.expect("no error, so a module")

@@ -13,7 +13,7 @@ use cable::{Cable, cable};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
 use hawser_engine::{Stack, StackConfig};
-use hawser_load::{Engine, Loaded};
+use hawser_load::{Engine, LoadedProgram};
 use hawser_testing::internet_checksum;
 use hawser_time::Instant;
 
@@ -62,7 +62,7 @@ impl Bench {
         };
         std::fs::write(&path, format!("{PROGRAM} {registered}")).expect("room");
         let loaded =
-            Loaded::open(&path.display().to_string(), Some(engine)).unwrap_or_else(|e| panic!("{e}"));
+            LoadedProgram::open(&path.display().to_string(), Some(engine)).unwrap_or_else(|e| panic!("{e}"));
         let [end, _] = cable(0, 1);
         let interface = InterfaceConfig {
             addresses: vec![

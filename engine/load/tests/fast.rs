@@ -9,7 +9,7 @@ use hawser_engine::program::Program;
 use hawser_ir::abi::EventHeader;
 use hawser_ir::buf::{RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{ContextId, EventId, Module};
-use hawser_load::{Engine, Loaded};
+use hawser_load::{Engine, LoadedProgram};
 use hawser_time::Instant;
 
 const MS: u64 = 1_000_000;
@@ -100,7 +100,7 @@ fn read(bytes: &[u8], (at, size): (usize, usize)) -> u64 {
 impl Harness {
     fn new(engine: Engine, params: FastParams) -> Harness {
         let (_folder, main) = controller();
-        let loaded = Loaded::open(&main, Some(engine)).unwrap_or_else(|error| panic!("{error}"));
+        let loaded = LoadedProgram::open(&main, Some(engine)).unwrap_or_else(|error| panic!("{error}"));
         let values = [
             ("FAST_ALPHA", u64::from(params.alpha)),
             ("FAST_GAMMA", u64::from(params.gamma)),

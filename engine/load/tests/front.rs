@@ -14,14 +14,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cable::{Cable, cable};
-use hawser_engine::front::{FRONT_BUFFER, Front, Lent, Ran, RanChain, Terms};
+use hawser_engine::front::{FRONT_BUFFER, Front, FrontLimits, FrontResults, Lent, RanChain};
 use hawser_engine::net::{Ingress, Interface, InterfaceConfig};
 use hawser_engine::program::Program;
 use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Notice, Stack, StackConfig};
-use hawser_ir::abi::{EventHeader, Id, Outcome, Packet, RecordKind, addr};
+use hawser_ir::abi::{ChainOutcome, EventHeader, Id, Packet, RecordKind, addr};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_event_header};
-use hawser_ir::{ContextId, Module, Source, When};
+use hawser_ir::{ContextId, Module, ParserInput, Precondition};
 use hawser_load::{Interpreted, builtin, load};
 use hawser_time::Instant;
 use siphasher::sip::SipHasher13;
@@ -100,7 +100,7 @@ impl Fronted {
         let parsers = &module.parsers;
         let parser = parsers
             .iter()
-            .position(|p| p.source == Source::Ip(net.protocol))?;
+            .position(|p| p.source == ParserInput::Ip(net.protocol))?;
         let packet = Packet {
             net: &net,
             head,
@@ -129,7 +129,7 @@ impl Fronted {
             self.made += u64::from(makes);
             self.lonely += u64::from(number.is_none());
             // The raised events run before the next event, which may find a context that they created.
-            let is_over = ran.outcome != Outcome::Done || is_urgent(&ran);
+            let is_over = ran.outcome != ChainOutcome::Done || is_urgent(&ran);
             chains.push(ran);
             if is_over {
                 break;
@@ -153,10 +153,10 @@ impl Fronted {
         let chain = &module.chains[usize::from(header.event)];
         let creators = module.creators.get(usize::from(header.event));
         let creates_on = |kind: ContextId| {
-            let fits = |when: &When| match when {
-                When::Always => true,
-                When::Found(known) => *known == kind,
-                When::NotFound => false,
+            let fits = |when: &Precondition| match when {
+                Precondition::Always => true,
+                Precondition::Found(known) => *known == kind,
+                Precondition::NotFound => false,
             };
             chain.creates.is_some() && creators.is_none_or(|creators| creators.iter().any(fits))
         };
@@ -176,14 +176,17 @@ impl Fronted {
         let creates = chain
             .creates
             .filter(|_| vacant.is_some() && kind.is_none_or(creates_on));
-        let runs_without = chain.processors.iter().any(|p| !matches!(p.when, When::Found(_)));
+        let runs_without = chain
+            .processors
+            .iter()
+            .any(|p| !matches!(p.when, Precondition::Found(_)));
         let searched_all = vacant.is_none() || self.is_complete;
         if !searched_all || (creates.is_some() && !self.may_create) {
             return None;
         }
         if keyed.is_none() && !runs_without {
             let ran = RanChain {
-                outcome: Outcome::Done,
+                outcome: ChainOutcome::Done,
                 records: RecordBuf::default(),
                 fresh: Vec::new(),
             };
@@ -274,10 +277,10 @@ impl Wire for Fronted {
         self.end.transmit(frames)
     }
 
-    fn ran(&self, i: usize) -> Option<Ran<'_>> {
+    fn ran(&self, i: usize) -> Option<FrontResults<'_>> {
         let logged = &self.batch[i];
         let chains = logged.chains.as_deref()?;
-        Some(Ran { at: logged.at, chains, scratch: bytemuck::cast_slice(&logged.scratch) })
+        Some(FrontResults { at: logged.at, chains, scratch: bytemuck::cast_slice(&logged.scratch) })
     }
 
     fn front(&mut self) -> Option<&mut dyn Front> {
@@ -309,7 +312,7 @@ impl Front for Fronted {
         }
     }
 
-    fn open(&mut self, terms: &Terms<'_>) {
+    fn open(&mut self, terms: &FrontLimits<'_>) {
         self.globals = terms.globals.to_vec();
         self.open = Some(terms.chains);
         (self.is_complete, self.may_create, self.key) = (terms.is_complete, terms.may_create, terms.key);

@@ -8,8 +8,8 @@ use fastrand::Rng;
 use hawser_engine::program::Program;
 use hawser_ir::abi::{Csum, Icmp, Net, Op, Packet, PacketRec, RecordKind, Segment, addr};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header, set_event_header};
-use hawser_ir::{ContextId, EventId, Granularity, Module, Source};
-use hawser_load::{Engine, Loaded, names};
+use hawser_ir::{ContextId, EventId, Granularity, Module, ParserInput};
+use hawser_load::{Engine, LoadedProgram, names};
 
 /// Noise from a seed, so that a failure can be repeated.
 struct Noise(Rng);
@@ -41,7 +41,10 @@ fn programs() -> Vec<Arc<dyn Program>> {
         .map(str::to_owned)
         .chain([example.display().to_string()])
         .collect();
-    let on = |engine| all.iter().map(move |name| Loaded::open(name, Some(engine)));
+    let on = |engine| {
+        all.iter()
+            .map(move |name| LoadedProgram::open(name, Some(engine)))
+    };
     let loaded = Engine::ALL
         .into_iter()
         .flat_map(on)
@@ -116,7 +119,7 @@ fn parse_noise(program: &dyn Program, parser: usize, noise: &mut Noise, events: 
         noise.below(bytes.len() + 1)
     };
     let (head, tail) = bytes.split_at(cut);
-    let protocol = if let Source::Ip(number) = module.parsers[parser].source {
+    let protocol = if let ParserInput::Ip(number) = module.parsers[parser].source {
         number
     } else {
         17
@@ -141,10 +144,10 @@ fn parse_noise(program: &dyn Program, parser: usize, noise: &mut Noise, events: 
     let mut icmp: Icmp = bytemuck::Zeroable::zeroed();
     noise.fill(bytemuck::bytes_of_mut(&mut icmp));
     let input = match module.parsers[parser].source {
-        Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => Input::Packet(packet),
-        Source::IcmpError => Input::Icmp(packet, &icmp),
-        Source::App(op_kind) => Input::App(op_kind, &op),
-        Source::Start => Input::Start,
+        ParserInput::Ip(_) | ParserInput::Udp(_) | ParserInput::Trimmed(_) => Input::Packet(packet),
+        ParserInput::IcmpError => Input::Icmp(packet, &icmp),
+        ParserInput::App(op_kind) => Input::App(op_kind, &op),
+        ParserInput::Start => Input::Start,
     };
     let before = events.len();
     let parsed = program.parse(parser, input, events);

@@ -18,7 +18,7 @@ use hawser_engine::wire::Wire;
 use hawser_engine::{Stack, StackConfig, TapEvent};
 use hawser_ir::abi::{ON_FRESH, ON_GLOBAL, ON_KEYED, ON_TARGET};
 use hawser_ir::buf::event_header;
-use hawser_load::{Engine, Loaded};
+use hawser_load::{Engine, LoadedProgram};
 use hawser_time::Instant;
 use parking_lot::Mutex;
 
@@ -127,10 +127,10 @@ fn program(kind: usize, instructions: &[&str]) -> String {
     )
 }
 
-fn open(engine: Engine, name: &str, text: &str) -> Result<Loaded, String> {
+fn open(engine: Engine, name: &str, text: &str) -> Result<LoadedProgram, String> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("records_{name}_{engine:?}.mtp"));
     std::fs::write(&path, text).expect("room");
-    Loaded::open(&path.display().to_string(), Some(engine)).map_err(|error| error.to_string())
+    LoadedProgram::open(&path.display().to_string(), Some(engine)).map_err(|error| error.to_string())
 }
 
 /// The events seen: the number of each, and the contexts that its records name.
@@ -140,7 +140,7 @@ struct Bench {
     stack: Stack,
     end: Cable,
     seen: Seen,
-    loaded: Loaded,
+    loaded: LoadedProgram,
     globals: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 

@@ -17,10 +17,10 @@ mod bench;
 mod engine;
 #[allow(unsafe_code)] // It calls C.
 mod handwritten;
+mod networks;
 mod report;
 mod ring;
 mod sides;
-mod stage;
 mod svg;
 #[allow(unsafe_code)] // It calls the system.
 mod sys;

@@ -14,7 +14,7 @@ use rustls::pki_types::ServerName;
 
 use crate::content::Content;
 use crate::transfer::{Direction, cpu_seconds};
-use crate::{Error, Moment, Report, Stage};
+use crate::{Error, Moment, Report, Testbed};
 
 /// A transfer over one carrier without a session: `tcp` or `quic`, with the same TLS.
 pub struct Bare {
@@ -36,7 +36,7 @@ impl Bare {
     ///
     /// # Errors
     /// The transfer failed or took too long.
-    pub fn run(self, stage: &Stage) -> Result<Report, Error> {
+    pub fn run(self, stage: &Testbed) -> Result<Report, Error> {
         let port = stage.next_port();
         let peer = SocketAddr::new(stage.address, port);
         let trust = Trust::Pin(stage.identity.digest());

@@ -65,7 +65,7 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// Computes the spread of at least one value.
-    pub(crate) fn of(mut values: Vec<f64>) -> Self {
+    pub(crate) fn from_values(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let (min, max) = (values[0], values[values.len() - 1]);
         let middle = values.len() / 2;
@@ -83,8 +83,8 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_value() {
-        assert_eq!(Spread::of(vec![3.0, 1.0, 2.0]).median, 2.0);
-        let even = Spread::of(vec![4.0, 1.0, 2.0, 9.0]);
+        assert_eq!(Spread::from_values(vec![3.0, 1.0, 2.0]).median, 2.0);
+        let even = Spread::from_values(vec![4.0, 1.0, 2.0, 9.0]);
         assert_eq!((even.median, even.min, even.max), (3.0, 1.0, 9.0));
     }
 }

@@ -1,6 +1,6 @@
 //! Transfers over emulated networks, which measure sessions there.
 //!
-//! * [`Stage`]: a lab with a client and a server, each with a runtime whose threads live in its host
+//! * [`Testbed`]: a lab with a client and a server, each with a runtime whose threads live in its host
 //! * [`Transfer`]: bytes from one to the other, by a session or by a bare carrier
 //! * [`EXPERIMENTS`]: the papers' measurements, each with configuration, figures and drawings
 //! * [`Report`]: the duration of a transfer, the bytes over each path over time, and the pauses
@@ -14,14 +14,14 @@ mod bare;
 mod content;
 mod experiment;
 mod fabric;
-mod folder;
 mod itcp;
 mod list;
 mod mtp;
 mod multi;
 mod neat;
 mod report;
-mod stage;
+mod run_folder;
+mod testbed;
 mod transfer;
 mod video;
 
@@ -29,10 +29,10 @@ use hawser::interact::svg::plot;
 
 pub use bare::Bare;
 pub use experiment::{Context, Experiment, Outcome};
-pub use folder::{result, write};
 pub use list::EXPERIMENTS;
 pub use report::{Moment, Pause, Report};
-pub use stage::Stage;
+pub use run_folder::{result, write};
+pub use testbed::Testbed;
 pub use transfer::{Act, Direction, Opened, Transfer, opening};
 
 /// Runs one end of an experiment if this process was started as one, and returns its result; otherwise

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
 
 use crate::content::{Content, digest};
-use crate::{Error, Moment, Pause, Report, Stage};
+use crate::{Error, Moment, Pause, Report, Testbed};
 
 /// The interval at which counters are read.
 const EVERY: Duration = Duration::from_millis(50);
@@ -83,7 +83,7 @@ impl Transfer {
     ///
     /// # Errors
     /// The transfer failed or took too long, or the received bytes differ from the sent ones.
-    pub fn run(self, stage: &Stage) -> Result<Report, Error> {
+    pub fn run(self, stage: &Testbed) -> Result<Report, Error> {
         let Transfer { mut document, bytes, direction, verify, acts, timeout } = self;
         let server = stage.listen(&mut document)?;
         let began = Instant::now();
@@ -121,7 +121,7 @@ struct Work {
 impl Work {
     fn run(
         self,
-        stage: &Stage,
+        stage: &Testbed,
         server: Server,
         document: Document,
     ) -> Result<(Report, Option<[u8; 32]>), Error> {
@@ -183,7 +183,7 @@ pub struct Opened {
 ///
 /// # Errors
 /// Opening failed, or a connection was not up after 20 s.
-pub fn opening(stage: &Stage, mut document: Document) -> Result<Opened, Error> {
+pub fn opening(stage: &Testbed, mut document: Document) -> Result<Opened, Error> {
     let server = stage.listen(&mut document)?;
     let accepting = stage.server.spawn(async move {
         let session = server.accept().await?;

@@ -17,7 +17,7 @@ use crate::rules::filter::{Blocked, Filter};
 use crate::rules::nat::Translator;
 use crate::rules::silence::Silence;
 use crate::rules::size::Size;
-use crate::rules::trace::{Line, Trace};
+use crate::rules::trace::{Trace, TraceTimes};
 use crate::spec::{Rules, Selector};
 use crate::statistics::Statistics;
 
@@ -35,15 +35,15 @@ pub(crate) struct CellSetup {
     pub(crate) interfaces: [String; 2],
     pub(crate) mtu: u32,
     /// The initial rules of each direction.
-    pub(crate) rules: [Change; 2],
+    pub(crate) rules: [RuleChange; 2],
     pub(crate) nat: Option<NatPlan>,
 }
 
 /// Rules, with their trace already read.
 #[derive(Clone, Default)]
-pub(crate) struct Change {
+pub(crate) struct RuleChange {
     pub(crate) rules: Rules,
-    pub(crate) trace: Option<Arc<Line>>,
+    pub(crate) trace: Option<Arc<TraceTimes>>,
 }
 
 /// A running cell.
@@ -52,20 +52,20 @@ pub(crate) struct Cell {
     ports: [Port; 2],
     /// The number of frames that did not fit into each port's buffer.
     overrun: [u64; 2],
-    directions: [Direction; 2],
+    directions: [CellDirection; 2],
     nat: Option<Translator>,
     /// The frames to send, kept to reuse its memory.
     outbox: Vec<Frame>,
 }
 
 /// One direction of a cell.
-struct Direction {
+struct CellDirection {
     pipe: Pipe,
     profile: Profile,
     silent: Arc<AtomicBool>,
     max_length: Arc<AtomicU64>,
     blocked: Blocked,
-    line: Arc<Mutex<Option<Arc<Line>>>>,
+    line: Arc<Mutex<Option<Arc<TraceTimes>>>>,
     /// The time at which the last frame entered, because rules need frames in the order of time.
     last: Instant,
 }
@@ -88,7 +88,7 @@ impl Cell {
                 None => (None, None),
             };
             let label = format!("{}/{label}", setup.name);
-            Direction::new(&setup.rules[number], setup.seed, &label, first, last)
+            CellDirection::new(&setup.rules[number], setup.seed, &label, first, last)
         };
         let directions = [direction(0, "forward"), direction(1, "backward")];
         Ok(Cell {
@@ -141,7 +141,7 @@ impl Cell {
     }
 
     /// Changes the rules of a direction.
-    pub(crate) fn change(&mut self, now: Instant, direction: usize, change: &Change) {
+    pub(crate) fn change(&mut self, now: Instant, direction: usize, change: &RuleChange) {
         self.directions[direction].apply(now, change);
     }
 
@@ -185,14 +185,14 @@ impl Cell {
     }
 }
 
-impl Direction {
+impl CellDirection {
     fn new(
-        change: &Change,
+        change: &RuleChange,
         seed: u64,
         label: &str,
         first: Option<Box<dyn Rule>>,
         last: Option<Box<dyn Rule>>,
-    ) -> Direction {
+    ) -> CellDirection {
         let (silent, max_length) = (Arc::default(), Arc::default());
         let (blocked, line) = (Blocked::default(), Arc::default());
         let own: [Box<dyn Rule>; 4] = [
@@ -209,7 +209,7 @@ impl Direction {
             .collect();
         let pipe = Pipe::with_rules(rules, seed, label);
         let profile = Profile::default();
-        let mut direction = Direction {
+        let mut direction = CellDirection {
             pipe,
             profile,
             silent,
@@ -240,8 +240,8 @@ impl Direction {
         self.pipe.push(self.last, frame, &mut |_, _, _| {});
     }
 
-    fn apply(&mut self, now: Instant, change: &Change) {
-        let Change { rules, trace } = change;
+    fn apply(&mut self, now: Instant, change: &RuleChange) {
+        let RuleChange { rules, trace } = change;
         rules.apply(&mut self.profile);
         if rules.rate.is_some() || trace.is_some() {
             // A rate and a trace replace each other.

@@ -22,9 +22,9 @@ use hawser_host::netns::Namespace;
 use hawser_host::port::Messages;
 use hawser_time::Instant;
 
-use crate::sys::{self, Watch};
+use crate::sys::{self, Epoll};
 
-pub(crate) use cell::{Cell, CellSetup, Change};
+pub(crate) use cell::{Cell, CellSetup, RuleChange};
 
 /// The number of frames that are taken from one cable before others have their turn.
 const BATCH: usize = 64;
@@ -36,7 +36,7 @@ type Order = Box<dyn FnOnce(&mut [Cell], Instant) + Send>;
 #[derive(Debug)]
 pub(crate) struct Forwarder {
     orders: Option<Sender<Order>>,
-    bell: Arc<File>,
+    wakeup: Arc<File>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -45,14 +45,14 @@ impl Forwarder {
     pub(crate) fn start(core: &Namespace, setups: Vec<CellSetup>) -> io::Result<Forwarder> {
         let cells = core.run(move || setups.into_iter().map(Cell::open).collect::<io::Result<Vec<_>>>());
         let cells = cells.map_err(io::Error::other)??;
-        let bell = Arc::new(File::from(sys::event()?));
-        let watch = Watch::new(cells.iter().flat_map(Cell::ports).chain([bell.as_fd()]))?;
+        let wakeup = Arc::new(File::from(sys::event()?));
+        let watch = Epoll::new(cells.iter().flat_map(Cell::ports).chain([wakeup.as_fd()]))?;
         let (orders, inbox) = mpsc::channel();
-        let thread_bell = Arc::clone(&bell);
+        let thread_bell = Arc::clone(&wakeup);
         let thread = std::thread::Builder::new()
             .name("lab-forwarder".to_owned())
             .spawn(move || run(cells, &inbox, &thread_bell, &watch))?;
-        Ok(Forwarder { orders: Some(orders), bell, thread: Some(thread) })
+        Ok(Forwarder { orders: Some(orders), wakeup, thread: Some(thread) })
     }
 
     /// Makes the thread execute an operation on a cell, and waits for the answer. Returns `None` if the
@@ -76,7 +76,7 @@ impl Forwarder {
 
     fn ring(&self) {
         // If the eventfd is full, the thread is already notified.
-        let _ = (&*self.bell).write(&1u64.to_ne_bytes());
+        let _ = (&*self.wakeup).write(&1u64.to_ne_bytes());
     }
 }
 
@@ -91,14 +91,14 @@ impl Drop for Forwarder {
     }
 }
 
-fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File, watch: &Watch) {
+fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, wakeup: &File, watch: &Epoll) {
     sys::demand_exact_timers();
     let mut messages = Messages::default();
     loop {
         let more = receive(&mut cells);
         let now = sys::monotonic();
         cells.iter_mut().for_each(|cell| cell.deliver(now, &mut messages));
-        if !obey(&mut cells, inbox, bell) {
+        if !obey(&mut cells, inbox, wakeup) {
             return;
         }
         if more {
@@ -125,7 +125,7 @@ fn receive(cells: &mut [Cell]) -> bool {
 
 /// Executes the orders, after the frames that came before them. Returns false once no further orders can
 /// come.
-fn obey(cells: &mut [Cell], inbox: &Receiver<Order>, mut bell: &File) -> bool {
+fn obey(cells: &mut [Cell], inbox: &Receiver<Order>, mut wakeup: &File) -> bool {
     loop {
         match inbox.try_recv() {
             Ok(order) => {
@@ -133,7 +133,7 @@ fn obey(cells: &mut [Cell], inbox: &Receiver<Order>, mut bell: &File) -> bool {
                 order(cells, sys::monotonic());
                 // The eventfd is written after each order, so that an order that comes meanwhile is not
                 // missed.
-                let _ = bell.read(&mut [0; 8]);
+                let _ = wakeup.read(&mut [0; 8]);
             }
             Err(mpsc::TryRecvError::Empty) => return true,
             Err(mpsc::TryRecvError::Disconnected) => return false,

@@ -5,14 +5,14 @@ use std::net::IpAddr;
 
 use hickory_proto::rr::{Name, RData};
 
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::spec::{Spec, SpecError, known_host};
 
 use super::service;
 use super::zone::{fits, parse_name};
 
 /// Checks the names of a lab.
-pub(crate) fn check(spec: &Spec, plan: &Plan) -> Result<(), SpecError> {
+pub(crate) fn check(spec: &Spec, plan: &LabPlan) -> Result<(), SpecError> {
     let mut names = BTreeSet::new();
     for (i, name) in spec.names.iter().enumerate() {
         let at = |key: &str| format!("dns[{i}].{key}");
@@ -47,7 +47,7 @@ pub(crate) fn check(spec: &Spec, plan: &Plan) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn check_services(spec: &Spec, plan: &Plan, number: usize, read: &Name) -> Result<(), SpecError> {
+fn check_services(spec: &Spec, plan: &LabPlan, number: usize, read: &Name) -> Result<(), SpecError> {
     let name = &spec.names[number];
     let at = |i: usize, key: &str| format!("dns[{number}].services[{i}].{key}");
     let mut all = Vec::new();

@@ -19,7 +19,7 @@ mod zone;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 
 pub(crate) use check::check;
 pub(crate) use server::{NameServer, listen};
@@ -31,7 +31,7 @@ pub(crate) const RESOLVER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 53);
 
 /// Returns the text of a host's `hosts` file: itself and the other hosts, without names for which the
 /// resolver has a script.
-pub(crate) fn hosts_file(plan: &Plan, zone: &Zone) -> String {
+pub(crate) fn hosts_file(plan: &LabPlan, zone: &Zone) -> String {
     let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
     for host in plan.hosts.iter().filter(|host| !zone.knows(&host.name)) {
         for address in &host.known_by {

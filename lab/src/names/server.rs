@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use crate::sys::{self, Watch};
+use crate::sys::{self, Epoll};
 
 use super::{RESOLVER, Zone};
 
@@ -31,7 +31,7 @@ type Pending = Reverse<(Instant, u64, usize, SocketAddr, Vec<u8>)>;
 #[derive(Debug)]
 pub(crate) struct NameServer {
     over: Arc<AtomicBool>,
-    bell: Arc<File>,
+    wakeup: Arc<File>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -46,13 +46,13 @@ impl NameServer {
     /// Starts to answer on these sockets.
     pub(crate) fn start(zone: Zone, sockets: Vec<UdpSocket>) -> io::Result<NameServer> {
         let over = Arc::new(AtomicBool::new(false));
-        let bell = Arc::new(File::from(sys::event()?));
-        let watch = Watch::new(sockets.iter().map(AsFd::as_fd).chain([bell.as_fd()]))?;
+        let wakeup = Arc::new(File::from(sys::event()?));
+        let watch = Epoll::new(sockets.iter().map(AsFd::as_fd).chain([wakeup.as_fd()]))?;
         let thread_over = Arc::clone(&over);
         let thread = std::thread::Builder::new()
             .name("lab-resolver".to_owned())
             .spawn(move || serve(&zone, &sockets, &thread_over, &watch))?;
-        Ok(NameServer { over, bell, thread: Some(thread) })
+        Ok(NameServer { over, wakeup, thread: Some(thread) })
     }
 }
 
@@ -60,7 +60,7 @@ impl Drop for NameServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         // If the eventfd is full, the thread is already notified.
-        let _ = (&*self.bell).write(&1u64.to_ne_bytes());
+        let _ = (&*self.wakeup).write(&1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was printed when it happened.
             let _ = thread.join();
@@ -68,7 +68,7 @@ impl Drop for NameServer {
     }
 }
 
-fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, watch: &Watch) {
+fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, watch: &Epoll) {
     let mut waiting: BinaryHeap<Pending> = BinaryHeap::new();
     let mut number = 0;
     while !over.load(Ordering::Relaxed) {

@@ -6,7 +6,7 @@ use hickory_proto::rr::RData;
 use hickory_proto::rr::rdata::svcb::{Alpn, IpHint, Mandatory, SVCB, SvcParamKey, SvcParamValue, Unknown};
 use hickory_proto::rr::rdata::{A, AAAA, HTTPS};
 
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::spec::Service;
 
 use super::zone::parse_name;
@@ -15,7 +15,7 @@ use super::zone::parse_name;
 pub(super) const IPV6_HINT: u16 = 6;
 
 /// Returns a record, or `None` if a text in it is too long or empty.
-pub(super) fn record(service: &Service, plan: &Plan) -> Option<RData> {
+pub(super) fn record(service: &Service, plan: &LabPlan) -> Option<RData> {
     let target = parse_name(&service.target)?;
     let is_protocol = |protocol: &String| (1..=255).contains(&protocol.len());
     if !service.alpn.iter().all(is_protocol) {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::spec::Spec;
 
-    fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
+    fn data(service: &Service, plan: &LabPlan) -> Option<Vec<u8>> {
         record(service, plan).map(|record| record.to_bytes().expect("it is encoded"))
     }
 
@@ -68,7 +68,7 @@ mod tests {
     fn service_records_match_the_vectors_of_rfc_9460() {
         let spec =
             Spec::parse("host = [{ name = \"a\" }, { name = \"b\" }]\nlink = [{ between = [\"a\", \"b\"] }]");
-        let plan = Plan::new(&spec.expect("a lab")).expect("a plan");
+        let plan = LabPlan::new(&spec.expect("a lab")).expect("a plan");
         let port = Service {
             priority: 16,
             target: "foo.example.com.".into(),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 
-use crate::plan::Plan;
-use crate::spec::{self, Answer, Reply, Spec};
+use crate::plan::LabPlan;
+use crate::spec::{self, Reply, ReplySpec, Spec};
 
 use super::service;
 
@@ -39,12 +39,12 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 struct Script {
     delay: Duration,
-    answer: Answer,
+    answer: ReplySpec,
 }
 
 impl Zone {
     /// Returns the zone of a lab. Names of hosts are replaced by their addresses.
-    pub(crate) fn new(spec: &Spec, plan: &Plan) -> Zone {
+    pub(crate) fn new(spec: &Spec, plan: &LabPlan) -> Zone {
         let entry = |name: &spec::Name| Entry {
             addresses: name
                 .addresses
@@ -111,11 +111,11 @@ impl Zone {
             _ => return at_once(ResponseCode::NoError, Some(question)),
         };
         let (code, data) = match script.answer {
-            Answer::Addresses => (ResponseCode::NoError, data),
-            Answer::Missing => (ResponseCode::NXDomain, Vec::new()),
-            Answer::Failure => (ResponseCode::ServFail, Vec::new()),
-            Answer::Refused => (ResponseCode::Refused, Vec::new()),
-            Answer::Silence => return None,
+            ReplySpec::Addresses => (ResponseCode::NoError, data),
+            ReplySpec::Missing => (ResponseCode::NXDomain, Vec::new()),
+            ReplySpec::Failure => (ResponseCode::ServFail, Vec::new()),
+            ReplySpec::Refused => (ResponseCode::Refused, Vec::new()),
+            ReplySpec::Silence => return None,
         };
         Some((script.delay, answer(code, Some(question), data)))
     }
@@ -196,7 +196,7 @@ mod tests {
             "#,
         )
         .expect("a lab");
-        Zone::new(&spec, &Plan::new(&spec).expect("a plan"))
+        Zone::new(&spec, &LabPlan::new(&spec).expect("a plan"))
     }
 
     /// Returns a query (RFC 1035, 4.1) that requests recursion.

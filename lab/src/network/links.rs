@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use hawser_host::netns::{Namespace, NamespaceError, Netlink, Shape};
+use hawser_host::netns::{Namespace, NamespaceError, Netlink, ShaperRate};
 use hawser_sim::link::Profile;
 
 use crate::LabError;
-use crate::plan::{LinkPlan, Plan};
+use crate::plan::{LabPlan, LinkPlan};
 use crate::spec::Rules;
 
 use super::Network;
@@ -27,7 +27,7 @@ pub(crate) fn near_end(link: usize, end: usize) -> String {
 }
 
 /// Makes a link's cables, gives each end its addresses and its neighbour, and brings them up.
-pub(super) fn lay(network: &mut Network, plan: &Plan, number: usize) -> Result<(), LabError> {
+pub(super) fn lay(network: &mut Network, plan: &LabPlan, number: usize) -> Result<(), LabError> {
     let link = &plan.links[number];
     let [a, b] = &link.ends;
     if link.is_cell {
@@ -84,7 +84,7 @@ fn set_up_end(netlink: &mut Netlink, link: &LinkPlan, i: usize) -> Result<(), La
 }
 
 /// Waits until a link's ends are connected.
-pub(super) fn settle(network: &mut Network, plan: &Plan, number: usize) -> Result<(), LabError> {
+pub(super) fn settle(network: &mut Network, plan: &LabPlan, number: usize) -> Result<(), LabError> {
     for end in &plan.links[number].ends {
         network.stations[end.host].netlink.settle(&end.interface)?;
     }
@@ -131,6 +131,6 @@ pub(crate) fn shape(
         .max(frame);
     let small = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     // The kernel's limit counts the bytes that wait in addition to the burst.
-    let shape = Shape { bytes_per_second, burst: small(burst), queue: small(queue) };
+    let shape = ShaperRate { bytes_per_second, burst: small(burst), queue: small(queue) };
     Ok(netlink.shape(&link.ends[end].interface, shape)?)
 }

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use hawser_host::netns::{Namespace, Netlink, Route};
 
 use crate::LabError;
-use crate::plan::{HostPlan, Plan, RoutePlan, routes_from};
+use crate::plan::{HostPlan, LabPlan, RoutePlan, routes_from};
 
 pub(crate) use links::{is_shaped, near_end, set_near_ends, shape};
 
@@ -16,13 +16,13 @@ pub(crate) use links::{is_shaped, near_end, set_near_ends, shape};
 const FIRST_TABLE: u8 = 100;
 
 /// A host's namespace, and its netlink socket.
-pub(crate) struct Station {
+pub(crate) struct HostNetns {
     pub(crate) namespace: Namespace,
     pub(crate) netlink: Netlink,
 }
 
-impl Station {
-    fn new(plan: &HostPlan) -> Result<Station, LabError> {
+impl HostNetns {
+    fn new(plan: &HostPlan) -> Result<HostNetns, LabError> {
         let namespace = Namespace::create()?;
         let netlink = namespace.run(|| -> Result<Netlink, LabError> {
             settings::prepare(plan.router)?;
@@ -30,7 +30,7 @@ impl Station {
             netlink.bring_up("lo")?;
             Ok(netlink)
         })??;
-        Ok(Station { namespace, netlink })
+        Ok(HostNetns { namespace, netlink })
     }
 }
 
@@ -39,12 +39,12 @@ pub(crate) struct Network {
     /// The namespace that holds the near ends of cells.
     pub(crate) core: Namespace,
     pub(crate) core_netlink: Netlink,
-    pub(crate) stations: Vec<Station>,
+    pub(crate) stations: Vec<HostNetns>,
 }
 
 impl Network {
     /// Builds the network. It disappears when this is dropped and no process is left inside.
-    pub(crate) fn build(plan: &Plan) -> Result<Network, LabError> {
+    pub(crate) fn build(plan: &LabPlan) -> Result<Network, LabError> {
         let core = Namespace::create()?;
         let core_netlink = core.run(|| -> Result<Netlink, LabError> {
             settings::mute()?;
@@ -53,7 +53,7 @@ impl Network {
         let stations = plan
             .hosts
             .iter()
-            .map(Station::new)
+            .map(HostNetns::new)
             .collect::<Result<Vec<_>, _>>()?;
         let mut network = Network { core, core_netlink, stations };
         for number in 0..plan.links.len() {
@@ -70,7 +70,7 @@ impl Network {
 
     /// Gives a host its routes in the main table. If it has several interfaces, each also has a table of its
     /// own for packets from the interface's addresses.
-    fn route(&mut self, plan: &Plan, number: usize, host: &HostPlan) -> Result<(), LabError> {
+    fn route(&mut self, plan: &LabPlan, number: usize, host: &HostPlan) -> Result<(), LabError> {
         let netlink = &mut self.stations[number].netlink;
         for route in &host.routes {
             set(netlink, plan, route, None)?;
@@ -109,7 +109,7 @@ impl Network {
     }
 }
 
-fn set(netlink: &mut Netlink, plan: &Plan, route: &RoutePlan, table: Option<u8>) -> Result<(), LabError> {
+fn set(netlink: &mut Netlink, plan: &LabPlan, route: &RoutePlan, table: Option<u8>) -> Result<(), LabError> {
     let prefix = if route.to.is_ipv4() { 32 } else { 128 };
     let interface = &plan.links[route.link].ends[route.end].interface;
     let route = Route {

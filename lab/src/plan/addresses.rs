@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::spec::{Link, Nat, Spec, SpecError};
+use crate::spec::{LinkSpec, Nat, Spec, SpecError};
 
-use super::{End, LinkPlan, Subnet};
+use super::{LinkEnd, LinkPlan, Subnet};
 
 /// Returns the addresses of a link's two ends.
 pub(super) fn of_link(
-    link: &Link,
+    link: &LinkSpec,
     number: usize,
     inside: Option<usize>,
 ) -> Result<[Vec<Subnet>; 2], SpecError> {
@@ -50,7 +50,7 @@ fn parse(text: &str) -> Option<Subnet> {
 /// Returns the inside router's address and the outside address of a translator.
 pub(super) fn of_translator(
     nat: &Nat,
-    ends: &[End; 2],
+    ends: &[LinkEnd; 2],
     inside: usize,
     number: usize,
 ) -> Result<(Ipv4Addr, Ipv4Addr), SpecError> {

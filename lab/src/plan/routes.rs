@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::addresses::in_subnet;
-use super::{End, LinkPlan, Plan};
+use super::{LabPlan, LinkEnd, LinkPlan};
 
 /// The increase of a route's metric for each step of its cost. It is larger than the number of links, which
 /// decides between routes of one cost.
@@ -41,7 +41,7 @@ struct Destination {
 
 /// Returns all routes from a host to the addresses of others. They include those on its own subnets, because
 /// routes over other interfaces also lead there, and must have a larger metric.
-pub(super) fn routes(plan: &Plan, host: usize) -> Vec<RoutePlan> {
+pub(super) fn routes(plan: &LabPlan, host: usize) -> Vec<RoutePlan> {
     let mut routes = Vec::new();
     for (link, end) in ends_of(plan, host) {
         for destination in destinations(plan) {
@@ -81,7 +81,7 @@ pub(crate) fn routes_from(routes: &[RoutePlan], link: usize, end: usize) -> impl
 }
 
 /// Returns the links of a host, each with the host's end.
-fn ends_of(plan: &Plan, host: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+fn ends_of(plan: &LabPlan, host: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
     let ends = plan
         .links
         .iter()
@@ -93,9 +93,9 @@ fn ends_of(plan: &Plan, host: usize) -> impl Iterator<Item = (usize, usize)> + '
 
 /// Returns every address of the lab. A translator's outside address is reached through the host at its
 /// outside.
-fn destinations(plan: &Plan) -> impl Iterator<Item = Destination> + '_ {
+fn destinations(plan: &LabPlan) -> impl Iterator<Item = Destination> + '_ {
     plan.links.iter().enumerate().flat_map(move |(home, link)| {
-        let of_end = move |end: &End| {
+        let of_end = move |end: &LinkEnd| {
             let owner = end.host;
             let addresses = end
                 .addresses
@@ -132,7 +132,7 @@ fn gateway(link: &LinkPlan, end: usize, to: IpAddr) -> Option<IpAddr> {
 }
 
 /// Returns the cost of a route that begins with a link at an end, passes only routers, and avoids `except`.
-fn cost(plan: &Plan, except: usize, first: (usize, usize), destination: Destination) -> Option<u32> {
+fn cost(plan: &LabPlan, except: usize, first: (usize, usize), destination: Destination) -> Option<u32> {
     let mut seen = vec![false; plan.hosts.len()];
     seen[except] = true;
     let mut best: Option<u32> = None;
@@ -159,7 +159,7 @@ mod tests {
     use crate::spec::Spec;
 
     fn routes_of(text: &str, host: usize) -> Vec<String> {
-        let plan = Plan::new(&Spec::parse(text).expect("a lab")).expect("a plan");
+        let plan = LabPlan::new(&Spec::parse(text).expect("a lab")).expect("a plan");
         let v4 = plan.hosts[host].routes.iter().filter(|route| route.to.is_ipv4());
         v4.map(|route| {
             let end = &plan.links[route.link].ends[route.end];
@@ -204,7 +204,7 @@ mod tests {
 
     /// Returns the interfaces by which answers to 10.77.0.1 and 10.77.1.1 leave, from each address of a host.
     fn answers(text: &str, host: usize) -> Vec<String> {
-        let plan = Plan::new(&Spec::parse(text).expect("a lab")).expect("a plan");
+        let plan = LabPlan::new(&Spec::parse(text).expect("a lab")).expect("a plan");
         let mut found = Vec::new();
         for (link, end) in ends_of(&plan, host) {
             for to in ["10.77.0.1", "10.77.1.1"] {

@@ -13,9 +13,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use crate::{Changed, Direction, Lab, Link, Statistics, What};
+use crate::{Direction, Lab, Link, LinkChange, LinkEvent, Statistics};
 use hawser_bus::ring::Waker;
-use hawser_bus::{Bus, EventId, FlowId, FlowInfo, Refusal, Schema, Source, State, VariableId};
+use hawser_bus::{Bus, EventId, FlowId, FlowInfo, ProviderState, Refusal, Schema, Source, VariableId};
 use hawser_time::Instant;
 
 use schema::{Event, Of, VARIABLES, cause, new_rules, schema, set_up};
@@ -31,11 +31,11 @@ static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(schema()));
 pub fn with_links<T>(bus: &Bus, lab: &Lab, body: impl FnOnce() -> T) -> T {
     let (news, inbox) = channel();
     let over = AtomicBool::new(false);
-    let bell = news.clone();
+    let sender = news.clone();
     // If the thread has ended, no wake-up is needed.
-    let waker: Waker = Arc::new(move || drop(bell.send(News::Called)));
+    let waker: Waker = Arc::new(move || drop(sender.send(WakeReason::Called)));
     let source = bus.source(SCHEMA.clone(), Some(waker.clone()));
-    lab.on_change(move |changed| news.send(News::Changed(changed.clone())).is_ok());
+    lab.on_change(move |changed| news.send(WakeReason::Changed(changed.clone())).is_ok());
     std::thread::scope(|scope| {
         // The thread ends even if the body panics.
         let _ends = Ends { over: &over, waker: &waker };
@@ -49,10 +49,10 @@ pub fn with_links<T>(bus: &Bus, lab: &Lab, body: impl FnOnce() -> T) -> T {
 }
 
 /// A reason to wake the thread.
-enum News {
+enum WakeReason {
     /// Orders wait on the bus.
     Called,
-    Changed(Changed),
+    Changed(LinkEvent),
 }
 
 struct Ends<'a> {
@@ -75,7 +75,7 @@ struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    fn run(mut self, inbox: &Receiver<News>, over: &AtomicBool) {
+    fn run(mut self, inbox: &Receiver<WakeReason>, over: &AtomicBool) {
         let mut counted = None;
         loop {
             let now = self.links.now();
@@ -100,16 +100,16 @@ impl Serving<'_> {
                 Some(limit) => inbox.recv_timeout(limit),
                 None => inbox.recv().map_err(RecvTimeoutError::from),
             };
-            if let Ok(News::Changed(changed)) = news {
+            if let Ok(WakeReason::Changed(changed)) = news {
                 self.signal_change(&changed);
             }
         }
     }
 
     /// Reports the last changes and losses.
-    fn finish(&mut self, inbox: &Receiver<News>, counted: bool) {
+    fn finish(&mut self, inbox: &Receiver<WakeReason>, counted: bool) {
         while let Ok(news) = inbox.try_recv() {
-            if let News::Changed(changed) = news {
+            if let WakeReason::Changed(changed) = news {
                 self.signal_change(&changed);
             }
         }
@@ -118,19 +118,21 @@ impl Serving<'_> {
         }
     }
 
-    fn signal_change(&mut self, changed: &Changed) {
+    fn signal_change(&mut self, changed: &LinkEvent) {
         let Some(link) = self.links.lab.links().nth(changed.link) else {
             return;
         };
         let at = Instant::after(changed.at);
         let both = [Direction::Forward, Direction::Backward];
         match &changed.what {
-            What::Up => both.map(|direction| self.publish(at, changed.link, direction, Event::Up, &[])),
-            What::Down => both.map(|direction| self.publish(at, changed.link, direction, Event::Down, &[])),
-            What::Rebound => {
+            LinkChange::Up => both.map(|direction| self.publish(at, changed.link, direction, Event::Up, &[])),
+            LinkChange::Down => {
+                both.map(|direction| self.publish(at, changed.link, direction, Event::Down, &[]))
+            }
+            LinkChange::Rebound => {
                 both.map(|direction| self.publish(at, changed.link, direction, Event::Rebound, &[]))
             }
-            What::Rules(of, _) => both.map(|direction| {
+            LinkChange::Rules(of, _) => both.map(|direction| {
                 if direction == *of {
                     let fields = new_rules(&link.rules(direction));
                     self.publish(at, changed.link, direction, Event::Changed, &fields);
@@ -248,7 +250,7 @@ impl<'a> Links<'a> {
     }
 }
 
-impl State for Links<'_> {
+impl ProviderState for Links<'_> {
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
         let (_, direction, link) = self.at(flow)?;
         let (_, _, _, of) = VARIABLES.get(usize::from(variable.0))?;

@@ -1,9 +1,9 @@
 //! The events and variables that a lab's links offer.
 
 use crate::spec::Rules;
-use crate::units::{Bytes, Rate, Share, Span};
+use crate::units::{DataSize, Rate, Share, TimeSpan};
 use crate::{LOSSES, Link, Statistics};
-use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
+use hawser_bus::{Access, EventType, Field, Schema, ValueKind, Variable};
 
 /// The unit of shares of frames: a billionth, so that no lease changes a share by rounding.
 const BILLION: f64 = 1e9;
@@ -40,62 +40,72 @@ pub(super) enum Of {
 }
 
 /// The variables: the name after `lab.link.`, the kind, the largest settable value, and the origin.
-pub(super) const VARIABLES: [(&str, Kind, u64, Of); 13] = [
-    ("carrier", Kind::Bool, 1, Of::Up),
+pub(super) const VARIABLES: [(&str, ValueKind, u64, Of); 13] = [
+    ("carrier", ValueKind::Bool, 1, Of::Up),
     (
         "silent",
-        Kind::Bool,
+        ValueKind::Bool,
         1,
         Of::Ruled(silent, |value| Rules { silent: Some(value != 0), ..rules() }),
     ),
     (
         "rate",
-        Kind::Number,
+        ValueKind::Number,
         u64::MAX,
         Of::Ruled(rate, |value| Rules { rate: Some(Rate(value)), ..rules() }),
     ),
     (
         "delay",
-        Kind::Duration,
+        ValueKind::Duration,
         HOUR,
-        Of::Ruled(delay, |value| Rules { delay: Some(Span(value)), ..rules() }),
+        Of::Ruled(delay, |value| Rules { delay: Some(TimeSpan(value)), ..rules() }),
     ),
     (
         "jitter",
-        Kind::Duration,
+        ValueKind::Duration,
         HOUR,
-        Of::Ruled(jitter, |value| Rules { jitter: Some(Span(value)), ..rules() }),
+        Of::Ruled(jitter, |value| Rules { jitter: Some(TimeSpan(value)), ..rules() }),
     ),
     (
         "loss",
-        Kind::Number,
+        ValueKind::Number,
         BILLION as u64,
         Of::Ruled(loss, |value| Rules { loss: Some(share(value)), ..rules() }),
     ),
     (
         "queue",
-        Kind::Number,
+        ValueKind::Number,
         u64::MAX,
-        Of::Ruled(queue, |value| Rules { queue: Some(Bytes(value)), ..rules() }),
+        Of::Ruled(queue, |value| Rules { queue: Some(DataSize(value)), ..rules() }),
     ),
-    ("sent", Kind::Number, 0, Of::Counted(|done| done.sent)),
-    ("sent_bytes", Kind::Number, 0, Of::Counted(|done| done.sent_bytes)),
-    ("delivered", Kind::Number, 0, Of::Counted(|done| done.delivered)),
+    ("sent", ValueKind::Number, 0, Of::Counted(|done| done.sent)),
+    (
+        "sent_bytes",
+        ValueKind::Number,
+        0,
+        Of::Counted(|done| done.sent_bytes),
+    ),
+    (
+        "delivered",
+        ValueKind::Number,
+        0,
+        Of::Counted(|done| done.delivered),
+    ),
     (
         "delivered_bytes",
-        Kind::Number,
+        ValueKind::Number,
         0,
         Of::Counted(|done| done.delivered_bytes),
     ),
     (
         "queued_bytes",
-        Kind::Number,
+        ValueKind::Number,
         0,
         Of::Counted(|done| done.queued_bytes),
     ),
     (
         "dropped",
-        Kind::Number,
+        ValueKind::Number,
         0,
         Of::Counted(|done| done.lost.values().sum()),
     ),
@@ -167,7 +177,7 @@ fn queue(rules: &Rules) -> u64 {
 /// Returns the schema of a lab's links.
 pub(super) fn schema() -> Schema {
     let causes = || {
-        Kind::Enum(
+        ValueKind::Enum(
             (0..)
                 .zip(LOSSES.map(str::to_owned))
                 .chain([(OTHER, "other".into())])
@@ -177,17 +187,17 @@ pub(super) fn schema() -> Schema {
     let field = |name: &&str| Field {
         name: (*name).to_owned(),
         kind: match *name {
-            "delay" => Kind::Duration,
-            "silent" => Kind::Bool,
+            "delay" => ValueKind::Duration,
+            "silent" => ValueKind::Bool,
             "cause" => causes(),
-            _ => Kind::Number,
+            _ => ValueKind::Number,
         },
     };
     let event = |(name, fields): (&str, &[&str])| EventType {
         name: name.to_owned(),
         fields: fields.iter().map(field).collect(),
     };
-    let variable = |(name, kind, max, of): (&str, Kind, u64, Of)| Variable {
+    let variable = |(name, kind, max, of): (&str, ValueKind, u64, Of)| Variable {
         name: format!("lab.link.{name}"),
         kind,
         access: match of {

@@ -25,7 +25,7 @@ const MAX_TIME_MS: u64 = 31_536_000_000;
 
 /// The times of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct TraceTimes {
     /// The times in milliseconds, ascending. The list is not empty, and its last time is not 0.
     times: Vec<u64>,
 }
@@ -56,9 +56,9 @@ pub enum TraceError {
     Zero,
 }
 
-impl Line {
+impl TraceTimes {
     /// Parses the text of a file.
-    pub(crate) fn parse(text: &str) -> Result<Line, TraceError> {
+    pub(crate) fn parse(text: &str) -> Result<TraceTimes, TraceError> {
         let mut times = Vec::new();
         for (number, line) in text
             .lines()
@@ -84,7 +84,7 @@ impl Line {
         match times.last() {
             None => Err(TraceError::Empty),
             Some(0) => Err(TraceError::Zero),
-            Some(_) => Ok(Line { times }),
+            Some(_) => Ok(TraceTimes { times }),
         }
     }
 
@@ -118,8 +118,8 @@ impl Line {
 
 /// See the [module](self).
 pub(crate) struct Trace {
-    shared: Arc<Mutex<Option<Arc<Line>>>>,
-    running: Option<Running>,
+    shared: Arc<Mutex<Option<Arc<TraceTimes>>>>,
+    running: Option<TracePlayback>,
     limit_bytes: u64,
     limit_packets: u64,
     /// The departure time of each waiting frame, and its bytes.
@@ -128,8 +128,8 @@ pub(crate) struct Trace {
 }
 
 /// A trace in progress.
-struct Running {
-    line: Arc<Line>,
+struct TracePlayback {
+    line: Arc<TraceTimes>,
     start: Instant,
     /// The current opportunity, and its remaining bytes.
     opportunity: u64,
@@ -138,7 +138,7 @@ struct Running {
 
 impl Trace {
     /// Makes a rule that follows this choice of a trace.
-    pub(crate) fn new(shared: &Arc<Mutex<Option<Arc<Line>>>>) -> Trace {
+    pub(crate) fn new(shared: &Arc<Mutex<Option<Arc<TraceTimes>>>>) -> Trace {
         Trace {
             shared: Arc::clone(shared),
             running: None,
@@ -168,14 +168,15 @@ impl Trace {
             _ => false,
         };
         if !same {
-            self.running = chosen
-                .clone()
-                .map(|line| Running { line, start: now, opportunity: 0, left: 0 });
+            self.running =
+                chosen
+                    .clone()
+                    .map(|line| TracePlayback { line, start: now, opportunity: 0, left: 0 });
         }
     }
 }
 
-impl Running {
+impl TracePlayback {
     /// Returns the time at which a packet that comes at `now` will have left.
     fn send(&mut self, now: Instant, is_idle: bool, bytes: u64) -> Instant {
         let now = now.nanos_since(self.start);
@@ -246,7 +247,9 @@ mod tests {
 
     /// Returns the departure times of packets of these sizes that come at these milliseconds.
     fn leave(text: &str, profile: &Profile, packets: &[(u64, usize)]) -> Vec<Option<u64>> {
-        let line = Arc::new(Mutex::new(Some(Arc::new(Line::parse(text).expect("a trace")))));
+        let line = Arc::new(Mutex::new(Some(Arc::new(
+            TraceTimes::parse(text).expect("a trace"),
+        ))));
         let mut rule = Trace::new(&line);
         rule.tune(profile);
         let mut rng = Rng::new(1, "unused");
@@ -312,7 +315,7 @@ mod tests {
     fn a_trace_longer_than_a_year_is_refused_with_its_line() {
         // 2^58 ms are 5^6 * 2^64 ns: 0 in 64 bits.
         for time in ["288230376151711744", "18446744073709551615", "31536000001"] {
-            let found = Line::parse(&format!("1\n{time}\n")).expect_err(time);
+            let found = TraceTimes::parse(&format!("1\n{time}\n")).expect_err(time);
             assert_eq!(
                 found.to_string(),
                 "line 2: a trace is at most a year long, 31536000000 ms"
@@ -337,7 +340,7 @@ mod tests {
             ("5\n4\n", "line 2"),
             ("1\nx\n", "line 2: `x`"),
         ] {
-            let error = Line::parse(text).expect_err(text);
+            let error = TraceTimes::parse(text).expect_err(text);
             assert!(error.to_string().contains(why), "{error}");
         }
     }

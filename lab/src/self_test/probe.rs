@@ -84,7 +84,7 @@ impl Pair {
 struct Arrivals<'a>(MutexGuard<'a, Netlink>);
 
 impl Arrivals<'_> {
-    fn of(lab: &Lab) -> Result<Arrivals<'_>, LabError> {
+    fn in_lab(lab: &Lab) -> Result<Arrivals<'_>, LabError> {
         let number = lab.plan.hosts.iter().position(|host| host.name == "b");
         let station = number.and_then(|number| lab.stations.get(number));
         station
@@ -166,7 +166,7 @@ pub(super) fn rate(lab: &Lab, rate: f64, delay: Duration, seconds: f64) -> Resul
     let pair = Pair::new(lab)?;
     // If the system limits the sender's queue, it is smaller than requested.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size(&pair.from, SEND_QUEUE);
-    let mut arrivals = Arrivals::of(lab)?;
+    let mut arrivals = Arrivals::in_lab(lab)?;
     // A slow link gets the time of fifty frames.
     let frame = ((FULL + HEADERS) * 8) as f64;
     let length = Duration::from_secs_f64(seconds.max(50.0 * frame / rate));
@@ -214,7 +214,7 @@ fn slope(readings: &[Reading], expected: f64) -> f64 {
 /// Measures the share of datagrams that a link loses by its rule.
 pub(super) fn loss(lab: &Lab, count: u64) -> Result<f64, LabError> {
     let pair = Pair::new(lab)?;
-    let mut arrivals = Arrivals::of(lab)?;
+    let mut arrivals = Arrivals::in_lab(lab)?;
     let before = arrivals.count()?.received;
     // Twenty frames in each millisecond.
     let frame = ((PROBE + HEADERS) * 8) as f64;

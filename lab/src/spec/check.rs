@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use hawser_documents::there_are;
 
-use super::{Host, Link, Rules, Spec, SpecError, Through};
+use super::{HostSpec, LinkForwarding, LinkSpec, Rules, Spec, SpecError};
 
 /// The largest number of hosts, and of links.
 const MAX_ITEMS: usize = 64;
@@ -23,7 +23,7 @@ pub(crate) fn check(spec: &Spec) -> Checked {
     check_changes(spec)
 }
 
-fn check_hosts(hosts: &[Host]) -> Checked {
+fn check_hosts(hosts: &[HostSpec]) -> Checked {
     if hosts.is_empty() || hosts.len() > MAX_ITEMS {
         return Err(SpecError::new(
             "host",
@@ -75,7 +75,7 @@ fn check_links(spec: &Spec) -> Checked {
     Ok(())
 }
 
-fn check_link(spec: &Spec, link: &Link, i: usize) -> Checked {
+fn check_link(spec: &Spec, link: &LinkSpec, i: usize) -> Checked {
     let at = |key: &str| format!("link[{i}].{key}");
     if link.mtu.is_some_and(|mtu| !MTUS.contains(&mtu)) {
         let message = format!("an MTU is between {} and {} bytes", MTUS.start(), MTUS.end());
@@ -102,7 +102,7 @@ fn check_link(spec: &Spec, link: &Link, i: usize) -> Checked {
     ] {
         check_rules(rules, &at(key))?;
     }
-    if link.through == Through::Kernel && !spec.suits_the_kernel(link) {
+    if link.through == LinkForwarding::Kernel && !spec.suits_the_kernel(link) {
         let error = SpecError::new(at("through"), "the kernel supports only rate and queue");
         return Err(error.with_hint("remove `through`, or write \"cell\""));
     }
@@ -152,7 +152,7 @@ fn check_rules(rules: &Rules, path: &str) -> Checked {
 }
 
 fn check_changes(spec: &Spec) -> Checked {
-    let labels: Vec<String> = spec.link.iter().map(Link::label).collect();
+    let labels: Vec<String> = spec.link.iter().map(LinkSpec::label).collect();
     for (i, change) in spec.at.iter().enumerate() {
         let Some(link) = spec.link.iter().find(|link| link.label() == change.link) else {
             let error = SpecError::new(format!("at[{i}].link"), format!("unknown link `{}`", change.link));
@@ -198,7 +198,7 @@ pub(crate) fn known_host(spec: &Spec, name: &str, path: String) -> Result<usize,
 
 impl Spec {
     /// Returns whether the kernel alone can carry this link, with all changes to it.
-    pub(crate) fn suits_the_kernel(&self, link: &Link) -> bool {
+    pub(crate) fn suits_the_kernel(&self, link: &LinkSpec) -> bool {
         let changes = self.at.iter().filter(|at| at.link == link.label());
         let rules = changes
             .clone()

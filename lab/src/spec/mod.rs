@@ -15,8 +15,8 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use hawser_sim::scenario::State;
-use hawser_sim::scenario::units::Span;
+use hawser_sim::scenario::OperationalState;
+use hawser_sim::scenario::units::TimeSpan;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use check::{check, known_host};
@@ -47,24 +47,24 @@ pub struct Spec {
     pub seed: u64,
     /// The time after which `hawser lab run` ends. With 0, it ends when the commands have ended.
     #[serde(default)]
-    pub duration: Span,
+    pub duration: TimeSpan,
     /// The hosts of the network.
-    pub host: Vec<Host>,
+    pub host: Vec<HostSpec>,
     /// The links between the hosts.
     #[serde(default)]
-    pub link: Vec<Link>,
+    pub link: Vec<LinkSpec>,
     /// The names that the hosts' resolver knows.
     #[serde(default, rename = "dns")]
     pub names: Vec<Name>,
     /// The changes of links over time.
     #[serde(default)]
-    pub at: Vec<At>,
+    pub at: Vec<ScheduledChange>,
 }
 
 /// A host of the network.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
+pub struct HostSpec {
     /// The name of the host.
     pub name: String,
     /// True if it forwards packets between its links.
@@ -76,13 +76,13 @@ pub struct Host {
     pub run: Option<String>,
     /// The time at which that command starts.
     #[serde(default)]
-    pub after: Span,
+    pub after: TimeSpan,
 }
 
 /// A link between two hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Link {
+pub struct LinkSpec {
     /// The name of the link; by default, both hosts' names with a hyphen.
     #[serde(default)]
     pub name: String,
@@ -97,9 +97,9 @@ pub struct Link {
     pub mtu: Option<u32>,
     /// The carrier of the packets.
     #[serde(default)]
-    pub through: Through,
+    pub through: LinkForwarding,
     /// The initial state; by default, the link is up.
-    pub state: Option<State>,
+    pub state: Option<OperationalState>,
     /// Rules for both directions.
     #[serde(default)]
     pub both: Rules,
@@ -116,7 +116,7 @@ pub struct Link {
 /// The carrier of a link's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Through {
+pub enum LinkForwarding {
     /// The kernel if it supports all rules in the file, otherwise a cell.
     #[default]
     Auto,
@@ -142,7 +142,7 @@ pub struct Nat {
     #[serde(default)]
     pub filtering: Dependence,
     /// The lifetime of a mapping without a packet from inside.
-    pub timeout: Option<Span>,
+    pub timeout: Option<TimeSpan>,
     /// The first and the last outside port.
     pub ports: Option<[u16; 2]>,
 }
@@ -234,15 +234,15 @@ fn root() -> String {
 #[serde(deny_unknown_fields)]
 pub struct Reply {
     /// The time before the reply.
-    pub delay: Option<Span>,
+    pub delay: Option<TimeSpan>,
     /// The content of the reply.
-    pub answer: Option<Answer>,
+    pub answer: Option<ReplySpec>,
 }
 
 /// The content of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum ReplySpec {
     /// The addresses, or the services.
     #[default]
     Addresses,
@@ -259,13 +259,13 @@ pub enum Answer {
 /// A change of a link at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct At {
+pub struct ScheduledChange {
     /// The time from the start.
-    pub time: Span,
+    pub time: TimeSpan,
     /// The name of the link.
     pub link: String,
     /// The new state: both interfaces lose their carrier, or get it back.
-    pub state: Option<State>,
+    pub state: Option<OperationalState>,
     /// New rules for both directions.
     #[serde(default)]
     pub both: Rules,
@@ -284,19 +284,19 @@ fn first_seed() -> u64 {
     1
 }
 
-impl Host {
+impl HostSpec {
     /// Returns a host of this name without commands.
     #[must_use]
-    pub fn named(name: impl Into<String>) -> Host {
-        Host { name: name.into(), ..Host::default() }
+    pub fn named(name: impl Into<String>) -> HostSpec {
+        HostSpec { name: name.into(), ..HostSpec::default() }
     }
 }
 
-impl Link {
+impl LinkSpec {
     /// Returns a link between two hosts without any rules.
     #[must_use]
-    pub fn between(first: impl Into<String>, second: impl Into<String>) -> Link {
-        Link { between: [first.into(), second.into()], ..Link::default() }
+    pub fn between(first: impl Into<String>, second: impl Into<String>) -> LinkSpec {
+        LinkSpec { between: [first.into(), second.into()], ..LinkSpec::default() }
     }
 
     /// Returns the name of the link, or its default.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hawser_sim::link::Profile;
 use hawser_sim::scenario;
-use hawser_sim::scenario::units::{Bytes, Rate, Share, Span};
+use hawser_sim::scenario::units::{DataSize, Rate, Share, TimeSpan};
 use serde::{Deserialize, Serialize};
 
 use super::Selector;
@@ -18,11 +18,11 @@ pub struct Rules {
     /// The path of a file in mahimahi's format whose times replace the rate.
     pub trace: Option<PathBuf>,
     /// The size of the queue before the link, in bytes, where 0 is no limit.
-    pub queue: Option<Bytes>,
+    pub queue: Option<DataSize>,
     /// The size of the queue, in frames.
     pub queue_packets: Option<u64>,
     /// The number of waiting bytes from which frames are marked (ECN), where 0 is never.
-    pub ecn: Option<Bytes>,
+    pub ecn: Option<DataSize>,
     /// The numbers of frames that are lost, counted from 1.
     pub drop: Option<Vec<u64>>,
     /// The share of frames that are lost.
@@ -34,17 +34,17 @@ pub struct Rules {
     /// The share of frames that come twice.
     pub duplicate: Option<Share>,
     /// The propagation delay.
-    pub delay: Option<Span>,
+    pub delay: Option<TimeSpan>,
     /// The largest random addition to the delay.
-    pub jitter: Option<Span>,
+    pub jitter: Option<TimeSpan>,
     /// The share of frames that are held back.
     pub reorder: Option<Share>,
     /// The time for which frames are held back.
-    pub hold: Option<Span>,
+    pub hold: Option<TimeSpan>,
     /// True if all frames are lost silently, while the interfaces stay up.
     pub silent: Option<bool>,
     /// The length of the largest IP packet that passes, where 0 is no limit. Longer ones are lost silently.
-    pub path_mtu: Option<Bytes>,
+    pub path_mtu: Option<DataSize>,
     /// The protocols that are lost silently.
     pub block: Option<Vec<Selector>>,
 }

@@ -7,7 +7,7 @@
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{Ident, Item, ItemKind, Side, Span};
 
-use crate::chain::Entry;
+use crate::chain::ProcessorEntry;
 use crate::codes;
 use crate::names::Def;
 use crate::state::{AttachDecl, Checker, RecordKind};
@@ -120,7 +120,7 @@ impl<'a> Checker<'a> {
 
     /// Inserts attachments into the chain of an event. Several on one side of a processor run in order of
     /// declaration. Each runs on the parts on which its neighbour runs.
-    pub(crate) fn attach(event: u32, attachments: &mut [Attachment], chain: &mut Vec<Entry<'a>>) {
+    pub(crate) fn attach(event: u32, attachments: &mut [Attachment], chain: &mut Vec<ProcessorEntry<'a>>) {
         let own = std::mem::take(chain);
         for entry in own {
             for side in [Side::Before, Side::After] {
@@ -132,7 +132,7 @@ impl<'a> Checker<'a> {
                     if attachment.event.is_none_or(|taken| taken == event) {
                         attachment.taken = true;
                         let (func, at) = (attachment.func, attachment.at);
-                        chain.push(Entry { func, at, ..entry });
+                        chain.push(ProcessorEntry { func, at, ..entry });
                     }
                 }
                 if side == Side::Before {

@@ -1,11 +1,11 @@
 //! Binding: the arguments of a processor's parameters in a chain, chosen by their types.
 
-use hawser_ir::{Base, ContextId, FuncId, Place, Processor, StructId, Ty, When};
+use hawser_ir::{Base, ContextId, FuncId, Place, Precondition, Processor, StructId, Ty};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::Span;
 
 use crate::body::{inside, region};
-use crate::chain::Entry;
+use crate::chain::ProcessorEntry;
 use crate::codes;
 use crate::state::{Checker, EVENT, MemberType, RecordKind};
 use crate::types::Type;
@@ -24,7 +24,7 @@ struct Binding {
 
 impl Checker<'_> {
     /// Returns the keyed contexts that a chain's processors name explicitly.
-    pub(crate) fn contexts_asked_for(&self, funcs: &[Entry<'_>]) -> Vec<ContextId> {
+    pub(crate) fn contexts_asked_for(&self, funcs: &[ProcessorEntry<'_>]) -> Vec<ContextId> {
         let mut asked = Vec::new();
         for entry in funcs {
             for ty in &self.funcs[entry.func].param_types {
@@ -45,7 +45,7 @@ impl Checker<'_> {
     pub(crate) fn bind_processor(
         &mut self,
         event: u32,
-        entry: &Entry<'_>,
+        entry: &ProcessorEntry<'_>,
         asked: &[ContextId],
     ) -> Vec<Processor> {
         let (func, at) = (entry.func, entry.at);
@@ -64,9 +64,9 @@ impl Checker<'_> {
         }
         let func_id = FuncId(func as u32);
         let when = |keyed: Option<ContextId>| match keyed {
-            Some(context) => When::Found(context),
-            None if binding.absent => When::NotFound,
-            None => When::Always,
+            Some(context) => Precondition::Found(context),
+            None if binding.absent => Precondition::NotFound,
+            None => Precondition::Always,
         };
         if binding.parts.is_empty() {
             return vec![Processor { func: func_id, when: when(binding.keyed), args: binding.args }];
@@ -91,7 +91,7 @@ impl Checker<'_> {
             for ((position, part), offset) in binding.parts.iter().zip(offsets) {
                 args[*position] = inside(&region(Base::Keyed, Ty::Struct(body)), offset, Ty::Struct(*part));
             }
-            processors.push(Processor { func: func_id, when: When::Found(context), args });
+            processors.push(Processor { func: func_id, when: Precondition::Found(context), args });
         }
         processors
     }
@@ -101,7 +101,7 @@ impl Checker<'_> {
     fn contexts_with_parts(
         &mut self,
         binding: &Binding,
-        entry: &Entry<'_>,
+        entry: &ProcessorEntry<'_>,
         asked: &[ContextId],
     ) -> Option<Vec<(ContextId, Vec<u32>)>> {
         let mut suited = Vec::new();
@@ -131,7 +131,7 @@ impl Checker<'_> {
         &mut self,
         body: StructId,
         part: StructId,
-        entry: &Entry<'_>,
+        entry: &ProcessorEntry<'_>,
     ) -> Result<Option<u32>, Reported> {
         let Some(record) = self.record_of(body) else {
             return Ok(None);
@@ -163,7 +163,7 @@ impl Checker<'_> {
         Err(Reported)
     }
 
-    fn which_part(&mut self, entry: &Entry<'_>, record: usize, part: StructId, names: &[String]) {
+    fn which_part(&mut self, entry: &ProcessorEntry<'_>, record: usize, part: StructId, names: &[String]) {
         let owner = &self.records[record].name;
         let part = &self.module.structs[part.0 as usize].name;
         let func = self.funcs[entry.func].name;
@@ -187,7 +187,7 @@ impl Checker<'_> {
     }
 
     /// Reports names of parts that no processor of a chain needed.
-    pub(crate) fn report_parts_not_met(&mut self, entries: &[Entry<'_>]) {
+    pub(crate) fn report_parts_not_met(&mut self, entries: &[ProcessorEntry<'_>]) {
         let mut seen = Vec::new();
         for name in entries.iter().filter_map(|entry| entry.part) {
             if self.parts_met.contains(&name.span) || seen.contains(&name.span) {
@@ -204,7 +204,7 @@ impl Checker<'_> {
         }
     }
 
-    fn bind_parameters(&mut self, event: u32, entry: &Entry<'_>) -> Option<Binding> {
+    fn bind_parameters(&mut self, event: u32, entry: &ProcessorEntry<'_>) -> Option<Binding> {
         let (func, at) = (entry.func, entry.at);
         let types = self.funcs[func].param_types.clone();
         let mut binding = Binding { args: Vec::new(), keyed: None, absent: false, parts: Vec::new() };
@@ -240,7 +240,7 @@ impl Checker<'_> {
     fn bind_structure(
         &mut self,
         event: u32,
-        entry: &Entry<'_>,
+        entry: &ProcessorEntry<'_>,
         id: StructId,
         binding: &mut Binding,
     ) -> Option<()> {
@@ -301,7 +301,7 @@ impl Checker<'_> {
     fn bind_part(
         &mut self,
         id: StructId,
-        entry: &Entry<'_>,
+        entry: &ProcessorEntry<'_>,
         binding: &mut Binding,
     ) -> Result<Place, Reported> {
         let part = |base, body, offset| inside(&region(base, Ty::Struct(body)), offset, Ty::Struct(id));

@@ -9,14 +9,15 @@ use std::collections::HashMap;
 use hawser_ir as ir;
 use hawser_ir::visit::{self, Visitor};
 use hawser_ir::{
-    Access, Arg, Base, BlueprintId, EventId, Expr, ExprKind, Field, FuncId, Index, Place, Stmt, StmtKind, Ty,
+    AccessRights, Arg, Base, BlueprintId, EventId, Expr, ExprKind, Field, FuncId, Index, Place, Stmt,
+    StmtKind, Ty,
 };
 use hawser_syntax::ast::{self, Ident, Span};
 use hawser_syntax::{Diagnostic, Hint};
 
 use crate::codes;
 use crate::fold;
-use crate::index::Kind;
+use crate::index::DefKind;
 use crate::state::{Checker, MAX_SIZE, span};
 
 /// The kind of body that is lowered.
@@ -183,8 +184,8 @@ impl<'c, 'a> Body<'c, 'a> {
             return;
         }
         let kind = match self.scopes.len() {
-            1 => Kind::Parameter,
-            _ => Kind::Variable,
+            1 => DefKind::Parameter,
+            _ => DefKind::Variable,
         };
         self.ck
             .note_local(name, kind, |ck| Self::show_variable(ck, &variable));
@@ -265,8 +266,13 @@ impl<'c, 'a> Body<'c, 'a> {
         } else {
             name.to_owned()
         };
-        self.locals
-            .push(Field { name, ty: ty.clone(), offset, default: None, access: Access::default() });
+        self.locals.push(Field {
+            name,
+            ty: ty.clone(),
+            offset,
+            default: None,
+            access: AccessRights::default(),
+        });
         Place { base: Base::Local, offset, steps: Vec::new(), ty }
     }
 

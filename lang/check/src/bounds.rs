@@ -6,8 +6,10 @@
 //! (docs/language.md, Limits).
 
 use hawser_ir::facts::{Exit, Facts, Tail};
-use hawser_ir::visit::{self, Access, Visitor};
-use hawser_ir::{Arg, Bounds, Expr, FuncId, Instr, Module, Node, Place, Processor, Stmt, StmtKind, When};
+use hawser_ir::visit::{self, PlaceAccess, Visitor};
+use hawser_ir::{
+    Arg, Bounds, Expr, FuncId, Instr, Module, Node, Place, Precondition, Processor, Stmt, StmtKind,
+};
 
 use crate::steps::Weights;
 
@@ -275,7 +277,7 @@ impl Visitor<'_> for Parts<'_, '_> {
         self.add_steps(self.costs.weights.expr(expr));
     }
 
-    fn place(&mut self, place: &Place, _: Access) {
+    fn place(&mut self, place: &Place, _: PlaceAccess) {
         self.add_steps(self.costs.weights.place(place));
     }
 
@@ -285,10 +287,10 @@ impl Visitor<'_> for Parts<'_, '_> {
 }
 
 /// The cases that a chain can meet: no context found, or a context of each type that it asks for.
-pub(crate) fn scenarios(processors: &[Processor]) -> Vec<When> {
-    let mut cases = vec![When::NotFound];
+pub(crate) fn scenarios(processors: &[Processor]) -> Vec<Precondition> {
+    let mut cases = vec![Precondition::NotFound];
     for processor in processors {
-        if matches!(processor.when, When::Found(_)) && !cases.contains(&processor.when) {
+        if matches!(processor.when, Precondition::Found(_)) && !cases.contains(&processor.when) {
             cases.push(processor.when);
         }
     }
@@ -296,6 +298,6 @@ pub(crate) fn scenarios(processors: &[Processor]) -> Vec<When> {
 }
 
 /// True if a processor runs in a case.
-pub(crate) fn runs(when: When, case: When) -> bool {
-    when == When::Always || when == case
+pub(crate) fn runs(when: Precondition, case: Precondition) -> bool {
+    when == Precondition::Always || when == case
 }

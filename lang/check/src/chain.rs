@@ -92,7 +92,7 @@ fn size_of<'a>(
 
 /// A processor of a chain, as its dispatch table lists it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct ProcessorEntry<'a> {
     pub(crate) func: usize,
     /// The place where it is listed.
     pub(crate) at: Span,
@@ -205,7 +205,7 @@ impl<'a> Checker<'a> {
         entry: &'a DispatchEntry,
         around: Option<&'a Ident>,
         named: &HashMap<&'a str, &'a DispatchEntry>,
-        out: &mut Vec<Entry<'a>>,
+        out: &mut Vec<ProcessorEntry<'a>>,
     ) {
         for listed in &entry.processors {
             let name = &listed.name;
@@ -219,7 +219,7 @@ impl<'a> Checker<'a> {
                 Some(Def::Func(func)) => {
                     self.funcs[func].in_chain = true;
                     let at = name.span;
-                    out.push(Entry { func, at, part });
+                    out.push(ProcessorEntry { func, at, part });
                 }
                 Some(other) => self.error(
                     codes::NOT_A_PROCESSOR,
@@ -302,9 +302,9 @@ impl<'a> Checker<'a> {
     }
 
     /// Reports actions of functions that do not belong into a chain, or not into this one.
-    fn check_chain_kinds(&mut self, event: u32, funcs: &[Entry<'_>]) {
+    fn check_chain_kinds(&mut self, event: u32, funcs: &[ProcessorEntry<'_>]) {
         let kind = self.module.events[event as usize].kind;
-        for Entry { func, at, .. } in funcs {
+        for ProcessorEntry { func, at, .. } in funcs {
             let facts = self.facts[*func].clone();
             let name = self.funcs[*func].name.name.clone();
             if !matches!(
@@ -476,7 +476,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn find_creators(&mut self) {
         let of_chain = |chain: &ir::Chain| {
             let makes = |p: &&ir::Processor| !self.facts[p.func.0 as usize].creates.is_empty();
-            let mut when: Vec<ir::When> = Vec::new();
+            let mut when: Vec<ir::Precondition> = Vec::new();
             for processor in chain.processors.iter().filter(makes) {
                 if !when.contains(&processor.when) {
                     when.push(processor.when);

@@ -9,7 +9,7 @@ use hawser_syntax::ast::{Expr, ExprKind, Ident, Span};
 use crate::body::Body;
 use crate::codes;
 use crate::names::Def;
-use crate::state::{Checker, MAX_DEPTH, MemberDecl, Progress};
+use crate::state::{Checker, DeclProgress, MAX_DEPTH, MemberDecl};
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
@@ -38,20 +38,20 @@ impl<'a> Checker<'a> {
         let decl = &self.consts[index];
         let (ty, value, name) = (decl.ty, decl.value, decl.name);
         match decl.progress {
-            Progress::Ready => return self.consts[index].result.clone(),
-            Progress::Waiting if self.depth < MAX_DEPTH => {}
-            Progress::Waiting | Progress::Active => {
+            DeclProgress::Ready => return self.consts[index].result.clone(),
+            DeclProgress::Waiting if self.depth < MAX_DEPTH => {}
+            DeclProgress::Waiting | DeclProgress::Active => {
                 self.circular(name.span, &name.name);
                 return None;
             }
         }
-        self.consts[index].progress = Progress::Active;
+        self.consts[index].progress = DeclProgress::Active;
         self.depth += 1;
         let result = self
             .scalar_type(ty)
             .and_then(|ty| Some((ty.clone(), self.constant_expr(value, &ty)?)));
         self.depth -= 1;
-        self.consts[index].progress = Progress::Ready;
+        self.consts[index].progress = DeclProgress::Ready;
         self.consts[index].result = result.clone();
         result
     }
@@ -73,7 +73,7 @@ impl<'a> Checker<'a> {
             .params
             .push(ir::Param { name: name.name.clone(), ty: ty_or_word, default });
         self.params[index].result = ty.map(|ty| (ty, default));
-        self.params[index].progress = Progress::Ready;
+        self.params[index].progress = DeclProgress::Ready;
     }
 
     /// `param ip_addr_t NAME = ipv6(high, low);`: two numbers, as which the address is carried.
@@ -95,7 +95,7 @@ impl<'a> Checker<'a> {
                 .push(ir::Param { name, ty: Ty::uint(64), default });
         }
         self.params[index].result = Some((Ty::Ip, 0));
-        self.params[index].progress = Progress::Ready;
+        self.params[index].progress = DeclProgress::Ready;
     }
 
     /// Returns the halves of a constant address; `Some(None)` if its numbers are wrong.
@@ -145,8 +145,8 @@ impl<'a> Checker<'a> {
 
     pub(crate) fn enum_type(&mut self, index: usize) -> Option<Ty> {
         match self.enums[index].progress {
-            Progress::Ready => return self.enums[index].ty.clone(),
-            Progress::Active => {
+            DeclProgress::Ready => return self.enums[index].ty.clone(),
+            DeclProgress::Active => {
                 let at = self.enums[index]
                     .variants
                     .first()
@@ -154,9 +154,9 @@ impl<'a> Checker<'a> {
                 self.circular(at, "an enum");
                 return None;
             }
-            Progress::Waiting => {}
+            DeclProgress::Waiting => {}
         }
-        self.enums[index].progress = Progress::Active;
+        self.enums[index].progress = DeclProgress::Active;
         let ty = match self.enums[index].repr {
             None => Some(Ty::uint(32)),
             Some(repr) => match self.resolve(repr) {
@@ -179,7 +179,7 @@ impl<'a> Checker<'a> {
         let width = ty.as_ref().and_then(Ty::width);
         let ty = width.map(|(bits, signed)| Ty::Enum { index: index as u32, bits, signed });
         self.enums[index].ty = ty.clone();
-        self.enums[index].progress = Progress::Ready;
+        self.enums[index].progress = DeclProgress::Ready;
         ty
     }
 

@@ -1,7 +1,7 @@
 //! `deploy`: granularities come first, because chains depend on them; parsers come last.
 
 use hawser_ir as ir;
-use hawser_ir::{AppOp, Ends, EventKind, FuncId, Granularity, Parser, Source, Ty};
+use hawser_ir::{AppOp, EndpointOffsets, EventKind, FuncId, Granularity, Parser, ParserInput, Ty};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{Expr, ExprKind, Ident, RegisterCall, Span, UnOp};
 
@@ -175,7 +175,7 @@ impl<'a> Checker<'a> {
                 Some(remote_port),
             ] if call.args.len() == 5 => {
                 self.module.contexts[context as usize].ends =
-                    Some(Ends { local_ip, local_port, remote_ip, remote_port });
+                    Some(EndpointOffsets { local_ip, local_port, remote_ip, remote_port });
             }
             _ => self.error_hint(
                 codes::ENDS,
@@ -222,7 +222,7 @@ impl<'a> Checker<'a> {
 
     /// Registers the parsers.
     pub(crate) fn deploy(&mut self) {
-        let mut places: Vec<(Source, Span)> = Vec::new();
+        let mut places: Vec<(ParserInput, Span)> = Vec::new();
         for calls in self.deploys.clone() {
             for call in calls.iter().filter(|call| call.name.name == "register_ev_parser") {
                 self.register_parser(call, &mut places);
@@ -231,7 +231,7 @@ impl<'a> Checker<'a> {
         self.check_coalescing();
     }
 
-    fn register_parser(&mut self, call: &'a RegisterCall, places: &mut Vec<(Source, Span)>) {
+    fn register_parser(&mut self, call: &'a RegisterCall, places: &mut Vec<(ParserInput, Span)>) {
         let Some(name) = self.name_argument(call, "a parser") else {
             return;
         };
@@ -316,35 +316,35 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn source(&mut self, e: &'a Expr) -> Option<Source> {
+    fn source(&mut self, e: &'a Expr) -> Option<ParserInput> {
         let found = match &e.kind {
             ExprKind::Name(name) => match name.name.as_str() {
-                "icmp_error" => Some(Source::IcmpError),
-                "connect" => Some(Source::App(AppOp::Connect)),
-                "listen" => Some(Source::App(AppOp::Listen)),
-                "send" => Some(Source::App(AppOp::Send)),
-                "recv" => Some(Source::App(AppOp::Recv)),
-                "close" => Some(Source::App(AppOp::Close)),
-                "abort" => Some(Source::App(AppOp::Abort)),
-                "release" => Some(Source::App(AppOp::Release)),
-                "option" => Some(Source::App(AppOp::Option)),
-                "message" => Some(Source::App(AppOp::Message)),
-                "call" => Some(Source::App(AppOp::Call)),
-                "open" => Some(Source::App(AppOp::Open)),
-                "reset" => Some(Source::App(AppOp::Reset)),
-                "stop" => Some(Source::App(AppOp::Stop)),
-                "post" => Some(Source::App(AppOp::Post)),
-                "start" => Some(Source::Start),
+                "icmp_error" => Some(ParserInput::IcmpError),
+                "connect" => Some(ParserInput::App(AppOp::Connect)),
+                "listen" => Some(ParserInput::App(AppOp::Listen)),
+                "send" => Some(ParserInput::App(AppOp::Send)),
+                "recv" => Some(ParserInput::App(AppOp::Recv)),
+                "close" => Some(ParserInput::App(AppOp::Close)),
+                "abort" => Some(ParserInput::App(AppOp::Abort)),
+                "release" => Some(ParserInput::App(AppOp::Release)),
+                "option" => Some(ParserInput::App(AppOp::Option)),
+                "message" => Some(ParserInput::App(AppOp::Message)),
+                "call" => Some(ParserInput::App(AppOp::Call)),
+                "open" => Some(ParserInput::App(AppOp::Open)),
+                "reset" => Some(ParserInput::App(AppOp::Reset)),
+                "stop" => Some(ParserInput::App(AppOp::Stop)),
+                "post" => Some(ParserInput::App(AppOp::Post)),
+                "start" => Some(ParserInput::Start),
                 _ => None,
             },
             ExprKind::Call { callee, args, .. } => match (&callee.kind, &args[..]) {
-                (ExprKind::Name(name), [number]) if name.name == "ip" => {
-                    Some(Source::Ip(self.constant_expr(&number.value, &Ty::uint(8))? as u8))
-                }
-                (ExprKind::Name(name), [number]) if name.name == "trimmed" => Some(Source::Trimmed(
+                (ExprKind::Name(name), [number]) if name.name == "ip" => Some(ParserInput::Ip(
                     self.constant_expr(&number.value, &Ty::uint(8))? as u8,
                 )),
-                (ExprKind::Name(name), [number]) if name.name == "udp" => Some(Source::Udp(
+                (ExprKind::Name(name), [number]) if name.name == "trimmed" => Some(ParserInput::Trimmed(
+                    self.constant_expr(&number.value, &Ty::uint(8))? as u8,
+                )),
+                (ExprKind::Name(name), [number]) if name.name == "udp" => Some(ParserInput::Udp(
                     self.constant_expr(&number.value, &Ty::uint(16))? as u16,
                 )),
                 _ => None,
@@ -373,7 +373,7 @@ impl<'a> Checker<'a> {
 
     /// Checks that a parser takes the arguments of its source, returns events of its kind, and issues no
     /// instructions.
-    fn check_parser(&mut self, func: usize, source: Source, at: Span) -> bool {
+    fn check_parser(&mut self, func: usize, source: ParserInput, at: Span) -> bool {
         let name = self.funcs[func].name;
         let types = self.funcs[func].param_types.clone();
         let result = self.funcs[func].result.clone();
@@ -382,17 +382,17 @@ impl<'a> Checker<'a> {
         }
         let value = |id| Type::Value(Ty::Struct(id));
         let (expected, form, kind) = match source {
-            Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => (
+            ParserInput::Ip(_) | ParserInput::Udp(_) | ParserInput::Trimmed(_) => (
                 vec![Type::Packet, value(NET)],
                 "(pkt_t p, IPheader i)",
                 EventKind::Net,
             ),
-            Source::IcmpError => {
+            ParserInput::IcmpError => {
                 let types = vec![Type::Packet, value(NET), value(ICMP)];
                 (types, "(pkt_t p, IPheader i, icmp_t e)", EventKind::Net)
             }
-            Source::App(_) => (vec![value(OP)], "(op_t op)", EventKind::App),
-            Source::Start => (vec![], "()", EventKind::Sys),
+            ParserInput::App(_) => (vec![value(OP)], "(op_t op)", EventKind::App),
+            ParserInput::Start => (vec![], "()", EventKind::Sys),
         };
         let makes_events = match &result {
             Type::EventList => true,

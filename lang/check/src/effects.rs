@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hawser_ir::facts::{Access, Exit, Facts};
+use hawser_ir::facts::{Exit, Facts, PlaceAccess};
 use hawser_ir::visit;
 use hawser_ir::{
     Arg, Base, EventKind, Expr, ExprKind, FuncId, Module, Node, Place, Span, Stmt, StmtKind, Ty,
@@ -20,7 +20,7 @@ use crate::state::Checker;
 
 /// The owner of the memory at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Origin {
+enum MemoryOwner {
     /// A context that existed before the chain.
     Existing,
     /// The context that the chain creates.
@@ -36,7 +36,7 @@ enum Path {
     None,
     Clean,
     /// A context was written, or an instruction issued, at this place.
-    Dirty(At),
+    Dirty(SourceRange),
 }
 
 impl Path {
@@ -50,10 +50,10 @@ impl Path {
 }
 
 /// A violation: its code, its place, and the place of its cause.
-type Violation = (&'static str, At, Option<At>);
+type Violation = (&'static str, SourceRange, Option<SourceRange>);
 
 /// File, offset of the first byte, offset one past the last.
-type At = (u32, u32, u32);
+type SourceRange = (u32, u32, u32);
 
 /// The analysis of the chains of packets, or of requests.
 struct Run<'m> {
@@ -61,13 +61,13 @@ struct Run<'m> {
     /// True if the chains are those of packets, whose addresses do not outlive the batch.
     of_packet: bool,
     /// The results of functions, from any chain.
-    known: HashMap<(FuncId, Vec<Origin>, Path), Path>,
+    known: HashMap<(FuncId, Vec<MemoryOwner>, Path), Path>,
     violations: HashSet<Violation>,
 }
 
 /// The running function.
 struct Frame {
-    refs: Vec<Origin>,
+    refs: Vec<MemoryOwner>,
     returned: Path,
     /// The paths that left the innermost loop.
     left: Path,
@@ -111,7 +111,7 @@ impl Checker<'_> {
         }
     }
 
-    fn report_effect(&mut self, code: &'static str, at: At, because: Option<At>) {
+    fn report_effect(&mut self, code: &'static str, at: SourceRange, because: Option<SourceRange>) {
         let at = place_of(at);
         let mut diagnostic = if code == codes::REFUSE_AFTER_CHANGE {
             Diagnostic::error(code, at, "`refuse` may follow a change")
@@ -145,7 +145,7 @@ impl<'n> Facts<'n> for Moves<'n> {
         self.values.push(value);
     }
 
-    fn place(&mut self, place: &'n Place, access: Access) {
+    fn place(&mut self, place: &'n Place, access: PlaceAccess) {
         if access.reads() {
             self.read.push(place);
         }
@@ -155,17 +155,17 @@ impl<'n> Facts<'n> for Moves<'n> {
     }
 }
 
-fn origin(base: Base, refs: &[Origin]) -> Origin {
+fn origin(base: Base, refs: &[MemoryOwner]) -> MemoryOwner {
     match base {
-        Base::Keyed | Base::Global(_) => Origin::Existing,
-        Base::Fresh => Origin::Fresh,
-        Base::Local | Base::Event | Base::Scratch | Base::Blueprint => Origin::Passing,
-        Base::Ref(n) => refs.get(n as usize).copied().unwrap_or(Origin::Passing),
+        Base::Keyed | Base::Global(_) => MemoryOwner::Existing,
+        Base::Fresh => MemoryOwner::Fresh,
+        Base::Local | Base::Event | Base::Scratch | Base::Blueprint => MemoryOwner::Passing,
+        Base::Ref(n) => refs.get(n as usize).copied().unwrap_or(MemoryOwner::Passing),
     }
 }
 
 impl Run<'_> {
-    fn function(&mut self, func: FuncId, refs: Vec<Origin>, path: Path) -> Path {
+    fn function(&mut self, func: FuncId, refs: Vec<MemoryOwner>, path: Path) -> Path {
         if path == Path::None {
             return path;
         }
@@ -255,7 +255,7 @@ impl Run<'_> {
             .iter()
             .any(|value| value.ty == Ty::Addr && self.passing_address(value, frame))
             || moves.read.iter().any(|from| {
-                self.holds_address(&from.ty) && origin(from.base, &frame.refs) == Origin::Passing
+                self.holds_address(&from.ty) && origin(from.base, &frame.refs) == MemoryOwner::Passing
             });
         let mut path = path;
         for place in moves.written {
@@ -269,13 +269,13 @@ impl Run<'_> {
 
     fn write(&mut self, place: &Place, at: Span, frame: &Frame, path: Path) -> Path {
         match origin(place.base, &frame.refs) {
-            Origin::Existing => dirty(path, at),
-            Origin::Fresh | Origin::Passing => path,
+            MemoryOwner::Existing => dirty(path, at),
+            MemoryOwner::Fresh | MemoryOwner::Passing => path,
         }
     }
 
     fn kept_address(&mut self, place: &Place, at: Span, frame: &Frame) {
-        if self.of_packet && origin(place.base, &frame.refs) != Origin::Passing {
+        if self.of_packet && origin(place.base, &frame.refs) != MemoryOwner::Passing {
             self.violations.insert((codes::KEPT_ADDRESS, key(at), None));
         }
     }
@@ -283,7 +283,7 @@ impl Run<'_> {
     /// True if an address comes from something that does not outlive the chain.
     fn passing_address(&self, value: &Expr, frame: &Frame) -> bool {
         match &value.kind {
-            ExprKind::Load(place) => origin(place.base, &frame.refs) == Origin::Passing,
+            ExprKind::Load(place) => origin(place.base, &frame.refs) == MemoryOwner::Passing,
             ExprKind::Cast(inner) => inner.ty == Ty::Addr && self.passing_address(inner, frame),
             ExprKind::Binary(_, a, b) | ExprKind::Select(_, a, b) => {
                 self.passing_address(a, frame) || self.passing_address(b, frame)
@@ -322,11 +322,11 @@ impl Run<'_> {
     }
 }
 
-fn key(at: Span) -> At {
+fn key(at: Span) -> SourceRange {
     (at.file, at.start, at.end)
 }
 
-fn place_of((file, start, end): At) -> hawser_syntax::Span {
+fn place_of((file, start, end): SourceRange) -> hawser_syntax::Span {
     hawser_syntax::Span { file, start, end }
 }
 

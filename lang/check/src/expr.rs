@@ -10,7 +10,7 @@ use crate::codes;
 use crate::consts::{BUILTIN_CONSTANTS, builtin_constant};
 use crate::convert::{Choice, How, Value};
 use crate::fold;
-use crate::index::{Kind, member};
+use crate::index::{DefKind, member};
 use crate::names::{Def, did_you_mean};
 
 /// The parser's code. The parser limits nesting, so only trees from another source reach this error.
@@ -241,7 +241,8 @@ impl<'a> Body<'_, 'a> {
         if let Some(Def::Enum(index)) = self.ck.lookup(scope) {
             let variants = self.ck.enums[index].variants;
             self.ck.answer(name.span, || {
-                let variant = |(variant, _): &(Ident, _)| member(&variant.name, Kind::Variant, &scope.name);
+                let variant =
+                    |(variant, _): &(Ident, _)| member(&variant.name, DefKind::Variant, &scope.name);
                 variants.iter().map(variant).collect()
             });
             if variants.iter().any(|(variant, _)| variant.name == name.name) {

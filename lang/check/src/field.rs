@@ -15,7 +15,7 @@ use crate::body::{Body, Variable, inside, load};
 use crate::codes;
 use crate::convert::{How, Value};
 use crate::fold;
-use crate::index::{Kind, Member, member};
+use crate::index::{DefKind, Member, member};
 use crate::state::{Checker, EVENT, OP, RecordKind};
 
 impl<'a> Body<'_, 'a> {
@@ -322,7 +322,7 @@ impl<'a> Body<'_, 'a> {
         self.ck.answer(name.span, || {
             let options = members.iter();
             options
-                .map(|option| member(&option.name, Kind::Option, "opt_t"))
+                .map(|option| member(&option.name, DefKind::Option, "opt_t"))
                 .collect()
         });
         self.ck.lookup(name);
@@ -376,8 +376,8 @@ fn data_field(name: &str) -> Option<(u32, Ty)> {
 /// The members of a parser's packet.
 pub(crate) fn packet_members() -> Vec<Member> {
     vec![
-        member("len", Kind::Field, "uint32"),
-        member("extract", Kind::Method, "extract(header)"),
+        member("len", DefKind::Field, "uint32"),
+        member("extract", DefKind::Method, "extract(header)"),
     ]
 }
 

@@ -10,7 +10,7 @@ use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, ast_span};
 
 /// The actions of a function and its callees, each with a place for messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct FunctionFacts {
     /// An action that belongs into a chain: it issues an instruction, or ends a chain.
     pub(crate) reacts: Option<Span>,
     /// An action that belongs into a parser.
@@ -130,8 +130,8 @@ impl Checker<'_> {
         }
     }
 
-    fn own_facts(&self, func: usize) -> Facts {
-        let mut facts = Facts { depth: 1, ..Facts::default() };
+    fn own_facts(&self, func: usize) -> FunctionFacts {
+        let mut facts = FunctionFacts { depth: 1, ..FunctionFacts::default() };
         hawser_ir::statements(&self.module.funcs[func].body, &mut |stmt| {
             let at = stmt.span;
             visit::own_calls(stmt, |callee, _| {
@@ -155,8 +155,8 @@ impl Checker<'_> {
     }
 }
 
-impl Facts {
-    fn add(&mut self, other: Facts) {
+impl FunctionFacts {
+    fn add(&mut self, other: FunctionFacts) {
         self.depth = self.depth.max(1 + other.depth);
         self.memory = self.memory.max(other.memory);
         self.reacts = self.reacts.or(other.reacts);

@@ -5,7 +5,7 @@
 //! If it is unknown, 0 is assumed, and an id that does not fit ends its chain at run time (`aggregate`).
 
 use hawser_ir::abi::Id;
-use hawser_ir::{Base, ContextId, EventId, Func, IdPart, Instr, Place, StmtKind, Ty, When};
+use hawser_ir::{Base, ContextId, EventId, Func, IdPart, Instr, Place, Precondition, StmtKind, Ty};
 
 use crate::codes;
 use crate::state::{Checker, ast_span};
@@ -75,9 +75,11 @@ impl Checker<'_> {
             // context never has an id as long as the first one.
             let first = !creators.is_empty()
                 && creators.iter().all(|when| match when {
-                    When::NotFound => true,
-                    When::Found(found) => ids[0].as_ref().is_some_and(|id| self.stands_apart(*found, id)),
-                    When::Always => false,
+                    Precondition::NotFound => true,
+                    Precondition::Found(found) => {
+                        ids[0].as_ref().is_some_and(|id| self.stands_apart(*found, id))
+                    }
+                    Precondition::Always => false,
                 });
             let shortest = |id: &Widths| id.as_ref().and_then(|id| id.iter().min().copied()).unwrap_or(0);
             if first {

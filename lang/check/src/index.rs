@@ -16,7 +16,7 @@ use crate::state::{Checker, EVENT, MemberType, RecordKind};
 /// The kind of thing that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum DefKind {
     Const,
     Table,
     Param,
@@ -52,7 +52,7 @@ pub enum Kind {
 pub struct Declaration {
     /// The declared name.
     pub name: String,
-    pub kind: Kind,
+    pub kind: DefKind,
     /// The place of the name in its declaration.
     pub at: Span,
     /// The type of its value, as a program writes it; empty if it has no type.
@@ -69,14 +69,14 @@ pub enum Meaning {
     /// A declaration of the program, whose name stands at this place.
     Declared(Span),
     /// A built-in name with its type or form: `ev.now`, `l.push_back`.
-    Builtin(Kind, String),
+    Builtin(DefKind, String),
 }
 
 /// A name that may follow a dot, or stand in the braces of a struct value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub name: String,
-    pub kind: Kind,
+    pub kind: DefKind,
     /// Its type; for an operation, its form.
     pub form: String,
 }
@@ -133,7 +133,7 @@ impl Checker<'_> {
     }
 
     /// Records a variable or a parameter.
-    pub(crate) fn note_local(&self, name: &Ident, kind: Kind, ty: impl FnOnce(&Self) -> String) {
+    pub(crate) fn note_local(&self, name: &Ident, kind: DefKind, ty: impl FnOnce(&Self) -> String) {
         if let Some(notes) = &self.notes {
             notes
                 .locals
@@ -217,11 +217,11 @@ impl Checker<'_> {
     fn brought_field(&self, id: StructId, name: &str) -> Option<Member> {
         let field = |id| {
             let field = self.field_named(id, name)?;
-            Some(member(name, Kind::Field, &self.show(&field.ty)))
+            Some(member(name, DefKind::Field, &self.show(&field.ty)))
         };
         match self.record_of(id).map(|record| self.records[record].kind) {
             Some(RecordKind::Event(..)) => field(id).or_else(|| field(EVENT)),
-            Some(RecordKind::Context(_)) if name == "self" => Some(member(name, Kind::Field, "id_t")),
+            Some(RecordKind::Context(_)) if name == "self" => Some(member(name, DefKind::Field, "id_t")),
             Some(
                 RecordKind::Context(_)
                 | RecordKind::Struct
@@ -246,24 +246,24 @@ impl Checker<'_> {
     /// Returns the members that may follow a dot behind a value of this type.
     fn members_of(&self, ty: &Ty) -> Vec<Member> {
         let methods = |forms: &[(&str, &str)]| {
-            let member = |(name, form): &(&str, &str)| member(name, Kind::Method, form);
+            let member = |(name, form): &(&str, &str)| member(name, DefKind::Method, form);
             forms.iter().map(member).collect::<Vec<_>>()
         };
         let counted = [
-            member("len", Kind::Field, "uint32"),
-            member("full", Kind::Field, "bool"),
+            member("len", DefKind::Field, "uint32"),
+            member("full", DefKind::Field, "bool"),
         ];
         match ty {
             Ty::Struct(id) => self.fields_of(*id),
             Ty::Data => {
-                let field = |(name, _, ty): &(&str, usize, Ty)| member(name, Kind::Field, &self.show(ty));
+                let field = |(name, _, ty): &(&str, usize, Ty)| member(name, DefKind::Field, &self.show(ty));
                 DATA_FIELDS.iter().map(field).collect()
             }
-            Ty::Timer => vec![member("armed", Kind::Field, "bool")],
+            Ty::Timer => vec![member("armed", DefKind::Field, "bool")],
             Ty::Ip => vec![
-                member("is_v4", Kind::Field, "bool"),
-                member("high", Kind::Field, "uint64"),
-                member("low", Kind::Field, "uint64"),
+                member("is_v4", DefKind::Field, "bool"),
+                member("high", DefKind::Field, "uint64"),
+                member("low", DefKind::Field, "uint64"),
             ],
             Ty::Array { .. } => counted[..1].to_vec(),
             Ty::List { .. } => [&counted[..], &methods(LIST_METHODS)].concat(),
@@ -271,9 +271,9 @@ impl Checker<'_> {
             Ty::Options { .. } => [&counted[..], &methods(OPTION_METHODS)].concat(),
             Ty::Window { elem, .. } => {
                 let mut members = methods(WINDOW_METHODS);
-                members.push(member("head", Kind::Field, &self.show(elem)));
-                members.push(member("len", Kind::Field, "uint32"));
-                members.push(member("runs", Kind::Field, "uint32"));
+                members.push(member("head", DefKind::Field, &self.show(elem)));
+                members.push(member("len", DefKind::Field, "uint32"));
+                members.push(member("runs", DefKind::Field, "uint32"));
                 members
             }
             Ty::Bool
@@ -294,7 +294,7 @@ impl Checker<'_> {
         let kind = |name: &str| {
             let members = record.map_or(&[][..], |record| &record.members);
             let declared = members.iter().find(|member| member.name.name == name);
-            declared.map_or(Kind::Field, |member| member_kind(&member.ty))
+            declared.map_or(DefKind::Field, |member| member_kind(&member.ty))
         };
         let shown = |id: StructId| {
             let fields = &self.module.structs[id.0 as usize].fields;
@@ -305,7 +305,7 @@ impl Checker<'_> {
         let mut members: Vec<Member> = shown(id).collect();
         match record.map(|record| record.kind) {
             Some(RecordKind::Event(..)) => members.extend(shown(EVENT)),
-            Some(RecordKind::Context(_)) => members.push(member("self", Kind::Field, "id_t")),
+            Some(RecordKind::Context(_)) => members.push(member("self", DefKind::Field, "id_t")),
             Some(
                 RecordKind::Struct
                 | RecordKind::Scratchpad
@@ -349,31 +349,31 @@ impl Checker<'_> {
         let written = |ty: &hawser_syntax::ast::Type| self.sources.text(ty.span).to_owned();
         let value =
             |kind, decl: &crate::state::ConstDecl<'_>| declaration(decl.name, kind, written(decl.ty), None);
-        out.extend(self.consts.iter().map(|decl| value(Kind::Const, decl)));
-        out.extend(self.params.iter().map(|decl| value(Kind::Param, decl)));
+        out.extend(self.consts.iter().map(|decl| value(DefKind::Const, decl)));
+        out.extend(self.params.iter().map(|decl| value(DefKind::Param, decl)));
         let table = |decl: &crate::state::TableDecl<'_>| {
-            declaration(decl.name, Kind::Table, format!("{}[]", written(decl.ty)), None)
+            declaration(decl.name, DefKind::Table, format!("{}[]", written(decl.ty)), None)
         };
         out.extend(self.tables.iter().map(table));
         for decl in &self.enums {
             let repr = decl.repr.map_or("uint32".to_owned(), written);
-            out.push(declaration(decl.name, Kind::Enum, repr, None));
+            out.push(declaration(decl.name, DefKind::Enum, repr, None));
             let variant = |(name, _): &(Ident, _)| {
                 let owner = decl.name.name.clone();
-                declaration(name, Kind::Variant, owner.clone(), Some(owner))
+                declaration(name, DefKind::Variant, owner.clone(), Some(owner))
             };
             out.extend(decl.variants.iter().map(variant));
         }
         for decl in &self.funcs {
-            out.push(declaration(decl.name, Kind::Function, written(decl.ret), None));
+            out.push(declaration(decl.name, DefKind::Function, written(decl.ret), None));
         }
         for decl in &self.externs {
-            out.push(declaration(decl.name, Kind::Extern, written(decl.ret), None));
+            out.push(declaration(decl.name, DefKind::Extern, written(decl.ret), None));
             let named = decl
                 .params
                 .iter()
                 .filter_map(|param| Some((param.name.as_ref()?, &param.ty)));
-            out.extend(named.map(|(name, ty)| declaration(name, Kind::Parameter, written(ty), None)));
+            out.extend(named.map(|(name, ty)| declaration(name, DefKind::Parameter, written(ty), None)));
         }
     }
 
@@ -401,57 +401,61 @@ impl Checker<'_> {
 
     fn declared_rules(&self, out: &mut Vec<Declaration>) {
         let plain = |name: &Ident, kind| declaration(name, kind, String::new(), None);
-        out.extend(self.unions.iter().map(|decl| plain(decl.name, Kind::OptionUnion)));
+        out.extend(
+            self.unions
+                .iter()
+                .map(|decl| plain(decl.name, DefKind::OptionUnion)),
+        );
         for decl in &self.opt_lists {
-            out.push(plain(decl.name, Kind::OptionList));
+            out.push(plain(decl.name, DefKind::OptionList));
             let field = |field: &hawser_syntax::ast::Field| {
                 let ty = self.sources.text(field.ty.span).to_owned();
-                declaration(&field.name, Kind::Field, ty, Some(decl.name.name.clone()))
+                declaration(&field.name, DefKind::Field, ty, Some(decl.name.name.clone()))
             };
             out.extend(decl.fields.iter().map(field));
         }
-        out.extend(self.rule_decls.iter().map(|decl| plain(decl.name, Kind::Rule)));
+        out.extend(self.rule_decls.iter().map(|decl| plain(decl.name, DefKind::Rule)));
         for decl in &self.scheds {
-            out.push(plain(decl.name, Kind::Schedule));
+            out.push(plain(decl.name, DefKind::Schedule));
             let queue = |(name, policy, _): &(Ident, Ident, _)| {
                 let owner = Some(decl.name.name.clone());
-                declaration(name, Kind::Queue, policy.name.clone(), owner)
+                declaration(name, DefKind::Queue, policy.name.clone(), owner)
             };
             out.extend(decl.queues.iter().map(queue));
         }
         for decl in &self.dispatches {
-            out.push(plain(decl.name, Kind::Dispatch));
+            out.push(plain(decl.name, DefKind::Dispatch));
             let chains = decl.entries.iter().filter(|entry| entry.is_chain);
-            out.extend(chains.map(|entry| plain(&entry.name, Kind::Chain)));
+            out.extend(chains.map(|entry| plain(&entry.name, DefKind::Chain)));
         }
     }
 }
 
-fn declaration(name: &Ident, kind: Kind, ty: String, owner: Option<String>) -> Declaration {
+fn declaration(name: &Ident, kind: DefKind, ty: String, owner: Option<String>) -> Declaration {
     Declaration { name: name.name.clone(), kind, at: name.span, ty, owner, wire: None }
 }
 
 /// Creates a built-in member.
-pub(crate) fn member(name: &str, kind: Kind, form: &str) -> Member {
+pub(crate) fn member(name: &str, kind: DefKind, form: &str) -> Member {
     Member { name: name.to_owned(), kind, form: form.to_owned() }
 }
 
-fn member_kind(ty: &MemberType<'_>) -> Kind {
+fn member_kind(ty: &MemberType<'_>) -> DefKind {
     match ty {
-        MemberType::Written(_) => Kind::Field,
-        MemberType::Timer(_) => Kind::Timer,
-        MemberType::Part(_) => Kind::Part,
+        MemberType::Written(_) => DefKind::Field,
+        MemberType::Timer(_) => DefKind::Timer,
+        MemberType::Part(_) => DefKind::Part,
     }
 }
 
-fn record_kind(kind: RecordKind) -> Kind {
+fn record_kind(kind: RecordKind) -> DefKind {
     match kind {
-        RecordKind::Struct => Kind::Struct,
-        RecordKind::Event(..) => Kind::Event,
-        RecordKind::Context(_) => Kind::Context,
-        RecordKind::Scratchpad => Kind::Scratchpad,
-        RecordKind::Signal(_) => Kind::Signal,
-        RecordKind::Opt => Kind::Option,
-        RecordKind::Blueprint => Kind::Blueprint,
+        RecordKind::Struct => DefKind::Struct,
+        RecordKind::Event(..) => DefKind::Event,
+        RecordKind::Context(_) => DefKind::Context,
+        RecordKind::Scratchpad => DefKind::Scratchpad,
+        RecordKind::Signal(_) => DefKind::Signal,
+        RecordKind::Opt => DefKind::Option,
+        RecordKind::Blueprint => DefKind::Blueprint,
     }
 }

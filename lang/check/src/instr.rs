@@ -9,7 +9,7 @@ use crate::body::{Body, Variable};
 use crate::codes;
 use crate::convert::Value;
 use crate::fold;
-use crate::index::{Kind, member};
+use crate::index::{DefKind, member};
 use crate::names::Def;
 use crate::state::RecordKind;
 use crate::types::Type;
@@ -358,8 +358,9 @@ impl<'a> Body<'_, 'a> {
         {
             let decl = &self.ck.scheds[index];
             self.ck.answer(name.span, || {
-                let queue =
-                    |(queue, policy, _): &(Ident, Ident, _)| member(&queue.name, Kind::Queue, &policy.name);
+                let queue = |(queue, policy, _): &(Ident, Ident, _)| {
+                    member(&queue.name, DefKind::Queue, &policy.name)
+                };
                 decl.queues.iter().map(queue).collect()
             });
             if let Some(i) = decl.queues.iter().position(|(queue, ..)| queue.name == name.name) {

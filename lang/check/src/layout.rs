@@ -7,12 +7,14 @@ use std::collections::HashMap;
 use std::mem::offset_of;
 
 use hawser_ir::abi::{ContextHeader, EventHeader, Icmp, Net, Op};
-use hawser_ir::{Access, Field, OptList, OptListId, Struct, Ty};
+use hawser_ir::{AccessRights, Field, OptList, OptListId, Struct, Ty};
 use hawser_syntax::ast::{self, Ident, Span, TypeArg};
 
 use crate::codes;
 use crate::names::Def;
-use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, MemberDecl, MemberType, OptListUse, Progress, RecordKind};
+use crate::state::{
+    Checker, DeclProgress, MAX_DEPTH, MAX_SIZE, MemberDecl, MemberType, OptListUse, RecordKind,
+};
 use crate::types::{Type, is_wire_only};
 
 /// True if a record can be a header on the wire.
@@ -31,9 +33,9 @@ impl<'a> Checker<'a> {
     /// Lays out one record, which is needed at `at`. Returns false if the record contains itself.
     pub(crate) fn lay_out(&mut self, record: usize, at: Span) -> bool {
         match self.records[record].progress {
-            Progress::Ready => return true,
-            Progress::Waiting if self.depth < MAX_DEPTH => {}
-            Progress::Waiting | Progress::Active => {
+            DeclProgress::Ready => return true,
+            DeclProgress::Waiting if self.depth < MAX_DEPTH => {}
+            DeclProgress::Waiting | DeclProgress::Active => {
                 let name = self.records[record].name.clone();
                 self.error_hint(
                     codes::RECURSIVE_TYPE,
@@ -45,11 +47,11 @@ impl<'a> Checker<'a> {
                 return false;
             }
         }
-        self.records[record].progress = Progress::Active;
+        self.records[record].progress = DeclProgress::Active;
         self.depth += 1;
         self.lay_out_fields(record);
         self.depth -= 1;
-        self.records[record].progress = Progress::Ready;
+        self.records[record].progress = DeclProgress::Ready;
         true
     }
 
@@ -86,7 +88,9 @@ impl<'a> Checker<'a> {
             if let MemberType::Timer(Some(event)) = member.ty {
                 timers.push((fields.len(), event));
             }
-            let access = member.field.map_or(Access::default(), |f| self.access(f, &ty));
+            let access = member
+                .field
+                .map_or(AccessRights::default(), |f| self.access(f, &ty));
             if let (Some(range), Some(default)) = (access.modifiable, default) {
                 self.check_default_range(range, default, &ty, member.name.span);
             }
@@ -385,8 +389,8 @@ impl<'a> Checker<'a> {
         Some(records)
     }
 
-    fn access(&mut self, field: &'a ast::Field, ty: &Ty) -> Access {
-        let mut access = Access { observable: field.access.observable, modifiable: None };
+    fn access(&mut self, field: &'a ast::Field, ty: &Ty) -> AccessRights {
+        let mut access = AccessRights { observable: field.access.observable, modifiable: None };
         if let Some((min, max)) = &field.access.modifiable {
             access.observable = true;
             if !ty.is_scalar() {
@@ -428,7 +432,7 @@ pub(crate) fn builtin_structs() -> Vec<Struct> {
             ty,
             offset: offset as u32,
             default: None,
-            access: Access::default(),
+            access: AccessRights::default(),
         }
     }
     let (u8_, u16_, u32_, u64_) = (Ty::uint(8), Ty::uint(16), Ty::uint(32), Ty::uint(64));

@@ -10,8 +10,9 @@ use hawser_syntax::{Diagnostic, Hint, SourceMap};
 
 use crate::codes;
 use crate::state::{
-    AttachDecl, Checker, CoalesceDecl, ConstDecl, DispatchDecl, EnumDecl, ExtendDecl, ExternDecl, FuncDecl,
-    MemberDecl, MemberType, OptListDecl, Progress, RecordDecl, RecordKind, RuleDecl, SchedDecl, UnionDecl,
+    AttachDecl, Checker, CoalesceDecl, ConstDecl, DeclProgress, DispatchDecl, EnumDecl, ExtendDecl,
+    ExternDecl, FuncDecl, MemberDecl, MemberType, OptListDecl, RecordDecl, RecordKind, RuleDecl, SchedDecl,
+    UnionDecl,
 };
 use crate::types::Type;
 use crate::vocabulary::{Sort, word};
@@ -271,7 +272,7 @@ impl<'a> Checker<'a> {
             name,
             repr,
             variants,
-            progress: Progress::Waiting,
+            progress: DeclProgress::Waiting,
             ty: None,
             values: Vec::new(),
             used: HashSet::new(),
@@ -346,7 +347,7 @@ impl<'a> Checker<'a> {
             members,
             numbers: HashMap::new(),
             invariants,
-            progress: Progress::Waiting,
+            progress: DeclProgress::Waiting,
             computed: Vec::new(),
             blueprint: None,
         });
@@ -527,7 +528,7 @@ fn constant<'a>(ty: &'a ast::Type, name: &'a Ident, value: &'a ast::Expr) -> Con
         name,
         ty,
         value,
-        progress: Progress::Waiting,
+        progress: DeclProgress::Waiting,
         result: None,
         at: 0,
         used: false,

@@ -1,7 +1,7 @@
 //! Segmentation rules, packet schedulers, and a program's declarations of the network header.
 
 use hawser_ir as ir;
-use hawser_ir::{Base, Queue, QueuePolicy, SegRule, Ty};
+use hawser_ir::{Base, PacketQueue, QueuePolicy, SegRule, Ty};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{ExprKind, Ident};
 
@@ -16,9 +16,11 @@ const MAX_QUEUES: usize = 64;
 impl<'a> Checker<'a> {
     /// Declares the queues: the default one, then those of each `sched` in order.
     pub(crate) fn schedulers(&mut self) {
-        self.module
-            .queues
-            .push(Queue { name: "default".to_owned(), policy: QueuePolicy::Fifo, prio: 0 });
+        self.module.queues.push(PacketQueue {
+            name: "default".to_owned(),
+            policy: QueuePolicy::Fifo,
+            prio: 0,
+        });
         for index in 0..self.scheds.len() {
             self.scheds[index].first = self.module.queues.len() as u32;
             let decl = &self.scheds[index];
@@ -43,7 +45,9 @@ impl<'a> Checker<'a> {
                 }
                 let policy = self.queue_policy(policy, args);
                 let name = format!("{}.{}", name.name, queue.name);
-                self.module.queues.push(Queue { name, policy, prio: prio as u32 });
+                self.module
+                    .queues
+                    .push(PacketQueue { name, policy, prio: prio as u32 });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Signals, which are made and issued only if a subscriber wants them.
 
-use hawser_ir::visit::{Access, Effects, Visitor, visit_block};
+use hawser_ir::visit::{PlaceAccess, StmtEffects, Visitor, visit_block};
 use hawser_ir::{Arg, Base, Expr, ExprKind, FuncId, Instr, Place, SignalId, Stmt, StmtKind, Ty};
 use hawser_syntax::ast;
 
@@ -54,9 +54,9 @@ fn only_sets_a_variable(stmt: &Stmt) -> bool {
     struct Others(bool);
     impl Visitor<'_> for Others {
         fn stmt(&mut self, stmt: &Stmt) {
-            self.0 |= stmt.kind.effects() != Effects::default();
+            self.0 |= stmt.kind.effects() != StmtEffects::default();
         }
-        fn place(&mut self, place: &Place, access: Access) {
+        fn place(&mut self, place: &Place, access: PlaceAccess) {
             self.0 |= access.writes() && place.base != Base::Local;
         }
         fn call(&mut self, _: FuncId, _: &[Arg]) {

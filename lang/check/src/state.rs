@@ -48,7 +48,7 @@ pub(crate) enum RecordKind {
 
 /// The progress of a declaration. If it is reached again while `Active`, it depends on itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum DeclProgress {
     Waiting,
     Active,
     Ready,
@@ -81,7 +81,7 @@ pub(crate) struct RecordDecl<'a> {
     /// The number of each field by name, after it has been laid out.
     pub(crate) numbers: HashMap<&'a str, usize>,
     pub(crate) invariants: Vec<&'a ast::Expr>,
-    pub(crate) progress: Progress,
+    pub(crate) progress: DeclProgress,
     /// Initial values that depend on params or on earlier fields: index of the field, value.
     pub(crate) computed: Vec<(usize, &'a ast::Expr)>,
     /// Its wire form, if it has been requested.
@@ -94,7 +94,7 @@ pub(crate) struct ConstDecl<'a> {
     pub(crate) name: &'a Ident,
     pub(crate) ty: &'a ast::Type,
     pub(crate) value: &'a ast::Expr,
-    pub(crate) progress: Progress,
+    pub(crate) progress: DeclProgress,
     /// Type and value, unless it is wrong.
     pub(crate) result: Option<(Ty, u64)>,
     /// A param's index in the module. An address has two there, the numbers of its halves.
@@ -110,7 +110,7 @@ pub(crate) struct TableDecl<'a> {
     pub(crate) ty: &'a ast::Type,
     pub(crate) size: Option<&'a ast::Expr>,
     pub(crate) values: &'a [ast::Expr],
-    pub(crate) progress: Progress,
+    pub(crate) progress: DeclProgress,
     /// Type and values, unless they are wrong.
     pub(crate) result: Option<(Ty, Vec<u64>)>,
     /// True if something refers to it.
@@ -131,7 +131,7 @@ pub(crate) struct EnumDecl<'a> {
     pub(crate) name: &'a Ident,
     pub(crate) repr: Option<&'a ast::Type>,
     pub(crate) variants: &'a [(Ident, Option<ast::Expr>)],
-    pub(crate) progress: Progress,
+    pub(crate) progress: DeclProgress,
     pub(crate) ty: Option<Ty>,
     pub(crate) values: Vec<u64>,
     /// The variants that are named, by index.
@@ -275,7 +275,7 @@ pub(crate) struct Checker<'a> {
     pub(crate) net_headers: Vec<(&'a Ident, &'a [ast::Field])>,
     pub(crate) scratchpads: Vec<usize>,
     /// The facts about each function, its callees included.
-    pub(crate) facts: Vec<crate::graph::Facts>,
+    pub(crate) facts: Vec<crate::graph::FunctionFacts>,
     /// The placeholders of pure externs that are called.
     pub(crate) extern_funcs: Vec<(FuncId, ir::ExternId)>,
     /// The number of declarations that are being resolved inside each other.

@@ -64,7 +64,7 @@ impl<'m> Weights<'m> {
     }
 
     fn beyond_one(&self, node: &impl Node) -> u64 {
-        let mut own = Own { weights: self, steps: 0 };
+        let mut own = OwnSteps { weights: self, steps: 0 };
         node.facts(&mut own);
         own.steps
     }
@@ -101,12 +101,12 @@ impl<'m> Weights<'m> {
 }
 
 /// Adds up the steps of a node itself.
-struct Own<'w, 'm> {
+struct OwnSteps<'w, 'm> {
     weights: &'w Weights<'m>,
     steps: u64,
 }
 
-impl Facts<'_> for Own<'_, '_> {
+impl Facts<'_> for OwnSteps<'_, '_> {
     fn work(&mut self, work: Work<'_>) {
         let weights = self.weights;
         self.steps += match work {

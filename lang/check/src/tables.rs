@@ -9,7 +9,7 @@ use crate::codes;
 use crate::convert::Value;
 use crate::fold;
 use crate::names::Def;
-use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, Progress, TableDecl};
+use crate::state::{Checker, DeclProgress, MAX_DEPTH, MAX_SIZE, TableDecl};
 
 impl<'a> Checker<'a> {
     pub(crate) fn collect_table(
@@ -25,7 +25,7 @@ impl<'a> Checker<'a> {
             ty,
             size,
             values,
-            progress: Progress::Waiting,
+            progress: DeclProgress::Waiting,
             result: None,
             used: false,
         });
@@ -47,18 +47,18 @@ impl<'a> Checker<'a> {
     pub(crate) fn table(&mut self, index: usize) -> Option<(Ty, Vec<u64>)> {
         let name = self.tables[index].name;
         match self.tables[index].progress {
-            Progress::Ready => return self.tables[index].result.clone(),
-            Progress::Waiting if self.depth < MAX_DEPTH => {}
-            Progress::Waiting | Progress::Active => {
+            DeclProgress::Ready => return self.tables[index].result.clone(),
+            DeclProgress::Waiting if self.depth < MAX_DEPTH => {}
+            DeclProgress::Waiting | DeclProgress::Active => {
                 self.circular(name.span, &name.name);
                 return None;
             }
         }
-        self.tables[index].progress = Progress::Active;
+        self.tables[index].progress = DeclProgress::Active;
         self.depth += 1;
         let result = self.evaluated_table(index);
         self.depth -= 1;
-        self.tables[index].progress = Progress::Ready;
+        self.tables[index].progress = DeclProgress::Ready;
         self.tables[index].result = result.clone();
         result
     }

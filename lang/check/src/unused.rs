@@ -10,7 +10,7 @@ use hawser_syntax::ast::Ident;
 use crate::codes;
 use crate::state::{Checker, RecordKind};
 use crate::types::Type;
-use crate::unread::is_accessible;
+use crate::unread_fields::is_accessible;
 
 impl Checker<'_> {
     /// Warns of unused functions, events, params and dispatch tables.

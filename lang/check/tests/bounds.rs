@@ -6,7 +6,7 @@
 use crate::common;
 
 use common::{bounds, chain, module, repository};
-use hawser_ir::When;
+use hawser_ir::Precondition;
 
 const HEAD: &str = "
     event ask : APP_EVENT { uint32 n; }
@@ -18,7 +18,7 @@ const HEAD: &str = "
     void report(conn c) { emit raise(reported{n: 5}, c.self); }
 ";
 
-fn of(processors: &str, chain: &str) -> [u32; 4] {
+fn chain_bounds(processors: &str, chain: &str) -> [u32; 4] {
     bounds(
         &module(&format!(
             "{HEAD} {processors} dispatch d {{ ask -> {{{chain}}}; }}"
@@ -35,7 +35,7 @@ fn instructions_of_a_body_add_up() {
     }";
     // The image of `hello`: 4 bytes, padding to 8, a `data_t` of 64. An event is 144 bytes and 8.
     assert_eq!(
-        of(body, "f"),
+        chain_bounds(body, "f"),
         [5, (136 + 72) + 24 + (16 + 8) + (56 + 152) + 56, 1, 1]
     );
 }
@@ -44,7 +44,7 @@ fn instructions_of_a_body_add_up() {
 fn a_branch_costs_its_dearer_side() {
     let body = "void f(ask ev, conn c) { if (ev.n == 1) emit notify(EOF); else { emit timer_stop(c.t);  emit timer_stop(c.t); } }";
     assert_eq!(
-        of(body, "f"),
+        chain_bounds(body, "f"),
         [2, 88, 0, 0],
         "two records on one side, more bytes on the other"
     );
@@ -53,7 +53,7 @@ fn a_branch_costs_its_dearer_side() {
 #[test]
 fn loops_multiply_and_stop_at_a_list_s_end() {
     let body = "void f(ask ev, conn c) { for (i in 0..ev.n, 5) for (x in c.l, 100) if (x == i) report(c); }";
-    assert_eq!(of(body, "f"), [5 * 6, 30 * 208, 0, 30]);
+    assert_eq!(chain_bounds(body, "f"), [5 * 6, 30 * 208, 0, 30]);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn steps_after_return_do_not_count() {
         if (ev.n == 1) { emit notify(EOF);  return; }
         emit timer_stop(c.t);
     }";
-    assert_eq!(of(body, "f"), [1, 88, 0, 0]);
+    assert_eq!(chain_bounds(body, "f"), [1, 88, 0, 0]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn steps_after_done_do_not_count_in_callers() {
     let body = "void f(ask ev, conn c) { if (ev.n == 1) { emit notify(EOF);  stop(); } }
                 void stop() { done; }
                 void g(ask ev, conn c) { emit timer_stop(c.t); }";
-    assert_eq!(of(body, "f, g"), [1, 88, 0, 0]);
+    assert_eq!(chain_bounds(body, "f, g"), [1, 88, 0, 0]);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn alternative_cases_do_not_add_up() {
     let text = format!("{HEAD} {body} dispatch d {{ ask -> {{f, g, h, all}}; }}");
     let module = module(&text);
     assert_eq!(bounds(&module, "ask"), [2, 88 + 208, 0, 1]);
-    let whens: Vec<When> = chain(&module, "ask").processors.iter().map(|p| p.when).collect();
+    let whens: Vec<Precondition> = chain(&module, "ask").processors.iter().map(|p| p.when).collect();
     let contexts = |name| {
         module
             .contexts
@@ -96,10 +96,10 @@ fn alternative_cases_do_not_add_up() {
     assert_eq!(
         whens,
         [
-            When::Found(conn),
-            When::Found(other),
-            When::NotFound,
-            When::Always
+            Precondition::Found(conn),
+            Precondition::Found(other),
+            Precondition::NotFound,
+            Precondition::Always
         ]
     );
     assert_eq!(chain(&module, "ask").creates, Some(conn));
@@ -132,11 +132,25 @@ fn a_part_binds_each_context_that_contains_it() {
             .collect::<Vec<_>>()
     };
     let (a, b) = (hawser_ir::ContextId(0), hawser_ir::ContextId(1));
-    assert_eq!(whens("a_ack"), [When::Found(a), When::Found(a), When::Always]);
-    assert_eq!(whens("b_ack"), [When::Found(b), When::Found(b), When::Always]);
+    assert_eq!(
+        whens("a_ack"),
+        [
+            Precondition::Found(a),
+            Precondition::Found(a),
+            Precondition::Always
+        ]
+    );
+    assert_eq!(
+        whens("b_ack"),
+        [
+            Precondition::Found(b),
+            Precondition::Found(b),
+            Precondition::Always
+        ]
+    );
     assert_eq!(
         whens("idle"),
-        [When::Found(a), When::Found(b)],
+        [Precondition::Found(a), Precondition::Found(b)],
         "the timer's event carries either"
     );
     assert_eq!(chain(&module, "a_ack").globals, [hawser_ir::ContextId(2)]);

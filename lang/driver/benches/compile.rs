@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use hawser_driver::{Compilation, Disk, Loader, Memory, compile_with};
+use hawser_driver::{Compilation, Disk, Loader, MemoryLoader, compile_with};
 use hawser_syntax::{format, lexer, parse};
 
 #[path = "../../tests/large.rs"]
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         .count();
     for shape in large::SHAPES {
         let text = shape.program(LARGE);
-        let files = Memory::new([("large.mtp", text.as_str())]);
+        let files = MemoryLoader::new([("large.mtp", text.as_str())]);
         slow += usize::from(measure(&format!("{shape:?}"), &files, Path::new("large.mtp")) > LIMIT);
     }
     if slow == 0 {

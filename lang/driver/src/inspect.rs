@@ -25,7 +25,7 @@ pub fn inspect(
     visible: &[Visible],
     this: Option<usize>,
 ) -> Expression {
-    let load::Loaded { mut sources, files, mut diagnostics, .. } = load::beside(&program.files, &[]);
+    let load::ParsedFiles { mut sources, files, mut diagnostics, .. } = load::beside(&program.files, &[]);
     let number = sources.add(NAME, text);
     let (parsed, found) = hawser_syntax::parse_expression(text, number);
     diagnostics.extend(found);

@@ -31,7 +31,7 @@ use hawser_syntax::{Diagnostic, Severity, SourceMap, Span};
 pub use inspect::{Expression, inspect};
 pub use library::{is_library, library};
 pub use load::MAX_FILES;
-pub use loader::{Disk, Instead, LoadError, Loader, Memory};
+pub use loader::{Disk, Instead, LoadError, Loader, MemoryLoader};
 pub use offload::explain_offload;
 pub use render::{render, render_json};
 
@@ -55,7 +55,7 @@ pub fn compile(path: &Path) -> Compilation {
 /// Compiles a program whose texts come from `loader`.
 #[must_use]
 pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
-    let load::Loaded { sources, files, mut diagnostics, .. } = load::load(loader, path, Vec::new());
+    let load::ParsedFiles { sources, files, mut diagnostics, .. } = load::load(loader, path, Vec::new());
     if has_errors(&diagnostics) {
         return Compilation { module: None, diagnostics, sources };
     }
@@ -103,7 +103,7 @@ fn analysed(
     asked: Option<Span>,
     before: Vec<Option<load::Parsed>>,
 ) -> Analysis {
-    let load::Loaded { sources, files, mut diagnostics, .. } = load::load(loader, path, before);
+    let load::ParsedFiles { sources, files, mut diagnostics, .. } = load::load(loader, path, before);
     let flawed = diagnostics
         .iter()
         .map(|diagnostic| diagnostic.span.file)
@@ -137,7 +137,7 @@ fn name_of(path: &Path) -> String {
 /// their order. Each attachment sees its own names and the program's, but not those of other attachments.
 #[must_use]
 pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compilation {
-    let load::Loaded { sources, files, mut diagnostics, .. } = load::beside(&program.files, attached);
+    let load::ParsedFiles { sources, files, mut diagnostics, .. } = load::beside(&program.files, attached);
     if has_errors(&diagnostics) {
         return Compilation { module: None, diagnostics, sources };
     }

@@ -14,7 +14,7 @@ pub const MAX_FILES: usize = 64;
 
 /// All files of a program, parsed.
 #[derive(Default)]
-pub(crate) struct Loaded {
+pub(crate) struct ParsedFiles {
     pub(crate) sources: SourceMap,
     /// `files[i]` is the tree of file number `i`.
     pub(crate) files: Vec<File>,
@@ -31,8 +31,8 @@ pub(crate) struct Parsed {
 
 /// Loads and parses `path` and its direct and indirect imports. A file that was parsed before is parsed again
 /// only if its text has changed.
-pub(crate) fn load(loader: &dyn Loader, path: &Path, before: Vec<Option<Parsed>>) -> Loaded {
-    let mut out = Loaded { before, ..Loaded::default() };
+pub(crate) fn load(loader: &dyn Loader, path: &Path, before: Vec<Option<Parsed>>) -> ParsedFiles {
+    let mut out = ParsedFiles { before, ..ParsedFiles::default() };
     let mut known = BTreeSet::from([loader.identity(path)]);
     match loader.load(path) {
         Ok(text) => out.add(path, text),
@@ -52,8 +52,8 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path, before: Vec<Option<Parsed>>
     while importing < out.files.len() {
         for (target, span) in imports(&out, importing) {
             let target = match target {
-                Target::File(path) => Target::File(loader.meant(&path)),
-                Target::Library(path) => Target::Library(path),
+                ImportTarget::File(path) => ImportTarget::File(loader.meant(&path)),
+                ImportTarget::Library(path) => ImportTarget::Library(path),
             };
             if let Some(diagnostic) = out.import(loader, &mut known, &target, span) {
                 let full = diagnostic.code == TOO_MANY_FILES;
@@ -69,8 +69,8 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path, before: Vec<Option<Parsed>>
 }
 
 /// Parses the known files of a program, followed by `more`.
-pub(crate) fn beside(known: &[(String, String)], more: &[(&Path, &str)]) -> Loaded {
-    let mut out = Loaded::default();
+pub(crate) fn beside(known: &[(String, String)], more: &[(&Path, &str)]) -> ParsedFiles {
+    let mut out = ParsedFiles::default();
     for (path, text) in known {
         out.add(Path::new(path), text.clone());
     }
@@ -83,7 +83,7 @@ pub(crate) fn beside(known: &[(String, String)], more: &[(&Path, &str)]) -> Load
 const TOO_MANY_FILES: &str = "E0022";
 
 /// The target of an import.
-enum Target {
+enum ImportTarget {
     /// A file that the loader has.
     File(PathBuf),
     /// A file of the library, if the library has it.
@@ -91,12 +91,12 @@ enum Target {
 }
 
 /// Returns the imports of a file: the target of each, and its place.
-fn imports(loaded: &Loaded, importing: usize) -> Vec<(Target, Span)> {
+fn imports(loaded: &ParsedFiles, importing: usize) -> Vec<(ImportTarget, Span)> {
     let from = PathBuf::from(&loaded.sources.files()[importing].path);
     let folder = from.parent().unwrap_or(Path::new(""));
     let target = |path: &str| match library::meant(&from, path) {
-        Some(path) => Target::Library(path),
-        None => Target::File(folder.join(path)),
+        Some(path) => ImportTarget::Library(path),
+        None => ImportTarget::File(folder.join(path)),
     };
     let import = |kind: &ItemKind| match kind {
         ItemKind::Import { path, path_span } => Some((target(path), *path_span)),
@@ -109,7 +109,7 @@ fn imports(loaded: &Loaded, importing: usize) -> Vec<(Target, Span)> {
         .collect()
 }
 
-impl Loaded {
+impl ParsedFiles {
     fn add(&mut self, path: &Path, text: String) {
         let number = self.files.len();
         let path = path.display().to_string();
@@ -134,7 +134,7 @@ impl Loaded {
         &mut self,
         loader: &dyn Loader,
         known: &mut BTreeSet<PathBuf>,
-        target: &Target,
+        target: &ImportTarget,
         span: Span,
     ) -> Option<Diagnostic> {
         let written = self.sources.text(span).trim_matches('"');
@@ -150,8 +150,8 @@ impl Loaded {
             return Some(diagnostic);
         }
         let identity = match target {
-            Target::File(path) => loader.identity(path),
-            Target::Library(path) => path.clone(),
+            ImportTarget::File(path) => loader.identity(path),
+            ImportTarget::Library(path) => path.clone(),
         };
         if !known.insert(identity) {
             return None;
@@ -162,8 +162,8 @@ impl Loaded {
             return Some(diagnostic);
         }
         match target {
-            Target::Library(path) => self.import_from_library(path, span),
-            Target::File(path) => match loader.load(path) {
+            ImportTarget::Library(path) => self.import_from_library(path, span),
+            ImportTarget::File(path) => match loader.load(path) {
                 Ok(text) => {
                     self.add(path, text);
                     None
@@ -190,7 +190,7 @@ impl Loaded {
         )))
     }
 
-    fn sorted(mut self) -> Loaded {
+    fn sorted(mut self) -> ParsedFiles {
         self.diagnostics
             .sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start));
         self

@@ -124,22 +124,22 @@ impl Loader for Disk {
 
 /// Texts that are held in memory.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct MemoryLoader {
     texts: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-impl Memory {
+impl MemoryLoader {
     /// Creates a loader from paths and texts.
-    pub fn new<P: AsRef<Path>, T: Into<Vec<u8>>>(texts: impl IntoIterator<Item = (P, T)>) -> Memory {
+    pub fn new<P: AsRef<Path>, T: Into<Vec<u8>>>(texts: impl IntoIterator<Item = (P, T)>) -> MemoryLoader {
         let texts = texts
             .into_iter()
             .map(|(path, text)| (normalised(path.as_ref()), text.into()))
             .collect();
-        Memory { texts }
+        MemoryLoader { texts }
     }
 }
 
-impl Loader for Memory {
+impl Loader for MemoryLoader {
     fn identity(&self, path: &Path) -> PathBuf {
         normalised(path)
     }

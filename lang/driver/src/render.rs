@@ -57,9 +57,9 @@ fn summary(diagnostics: &[Diagnostic]) -> String {
     }
 }
 
-type Place = (u32, std::ops::Range<usize>);
+type ReportSpan = (u32, std::ops::Range<usize>);
 
-fn report(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<'static, Place> {
+fn report(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<'static, ReportSpan> {
     let (kind, main) = match diagnostic.severity {
         Severity::Error => (ReportKind::Error, Color::Red),
         Severity::Warning => (ReportKind::Warning, Color::Yellow),
@@ -100,7 +100,7 @@ fn report(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<
 }
 
 /// Returns the byte range of a span, moved inside the text and onto character boundaries.
-fn place(span: Span, sources: &SourceMap) -> Place {
+fn place(span: Span, sources: &SourceMap) -> ReportSpan {
     let text = sources
         .files()
         .get(span.file as usize)

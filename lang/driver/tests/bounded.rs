@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use hawser_driver::{Compilation, Memory, compile_with};
+use hawser_driver::{Compilation, MemoryLoader, compile_with};
 use hawser_syntax::MAX_DIAGNOSTICS;
 
 /// The maximum number of bytes that are printed for one diagnostic. It has a message, a label and a hint,
@@ -11,7 +11,7 @@ use hawser_syntax::MAX_DIAGNOSTICS;
 const PER_DIAGNOSTIC: usize = 8_192;
 
 fn compiled(text: &str) -> Compilation {
-    compile_with(&Memory::new([("main.mtp", text)]), Path::new("main.mtp"))
+    compile_with(&MemoryLoader::new([("main.mtp", text)]), Path::new("main.mtp"))
 }
 
 fn codes(text: &str) -> Vec<&'static str> {

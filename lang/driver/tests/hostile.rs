@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use fastrand::Rng;
-use hawser_driver::{Memory, attach, compile_with, render, render_json};
+use hawser_driver::{MemoryLoader, attach, compile_with, render, render_json};
 use hawser_syntax::lexer::lex;
 use hawser_syntax::{MAX_DIAGNOSTICS, MAX_TEXT_BYTES, Severity, format, parse};
 
@@ -93,7 +93,7 @@ fn check(text: &str) {
 fn check_whole(bytes: Vec<u8>) {
     let text = String::from_utf8_lossy(&bytes).into_owned();
     check(&text);
-    let compiled = compile_with(&Memory::new([("main.mtp", bytes)]), Path::new("main.mtp"));
+    let compiled = compile_with(&MemoryLoader::new([("main.mtp", bytes)]), Path::new("main.mtp"));
     assert!(compiled.diagnostics.len() <= 2 * MAX_DIAGNOSTICS);
     if compiled.diagnostics.len() < 5 {
         assert!(
@@ -197,7 +197,7 @@ fn the_deepest_nesting_is_compiled() {
     ];
     for body in bodies {
         let text = format!("{program}\nuint32 deep(uint32 b) {{ uint32 a = b; {body} }}\n");
-        let compiled = compile_with(&Memory::new([("main.mtp", text)]), Path::new("main.mtp"));
+        let compiled = compile_with(&MemoryLoader::new([("main.mtp", text)]), Path::new("main.mtp"));
         assert!(!compiled.failed(), "{}", compiled.render(false));
     }
 }
@@ -224,7 +224,7 @@ fn long_lines_are_formatted_in_time() {
 #[test]
 fn a_broken_attachment_is_rejected_or_keeps_the_layout() {
     let program = include_str!("../../../examples/stop-and-wait.mtp");
-    let compiled = compile_with(&Memory::new([("main.mtp", program)]), Path::new("main.mtp"));
+    let compiled = compile_with(&MemoryLoader::new([("main.mtp", program)]), Path::new("main.mtp"));
     let program = compiled.module.expect("the example is right");
     let valid = "param uint32 LIMIT = 7; signal many { uint64 n; } struct pair { uint32 a, b; }
         enum side : uint8 { LEFT, RIGHT }

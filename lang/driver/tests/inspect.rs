@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hawser_check::Visible;
 use hawser_driver::{Compilation, compile, inspect};
-use hawser_interp::{Halted, Interpreter, Memory, Variable};
+use hawser_interp::{Halted, Interpreter, LastingMemory, Variable};
 use hawser_ir::abi::EventHeader;
 use hawser_ir::{ContextId, Module, Ty};
 
@@ -65,7 +65,7 @@ fn stands_before(module: &Module, halted: &Halted) -> String {
 fn value(module: &Arc<Module>, halted: &Halted, text: &str) -> Result<u64, Box<Compilation>> {
     let (context, _) = halted.keyed.as_ref().expect("a connection");
     let body = Ty::Struct(module.contexts[context.0 as usize].body);
-    let mut variables = vec![Variable::whole("ctx", body, Memory::Keyed)];
+    let mut variables = vec![Variable::whole("ctx", body, LastingMemory::Keyed)];
     if let Some(call) = halted.calls.last() {
         variables.extend(halted.variables(module, call));
     }

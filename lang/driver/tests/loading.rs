@@ -5,12 +5,14 @@
 use std::fs;
 use std::path::Path;
 
-use hawser_driver::{Compilation, MAX_FILES, Memory, compile, compile_with, library, render, render_json};
+use hawser_driver::{
+    Compilation, MAX_FILES, MemoryLoader, compile, compile_with, library, render, render_json,
+};
 use hawser_syntax::MAX_TEXT_BYTES;
 
 fn compiled(texts: &[(&str, &str)]) -> Compilation {
     let texts = texts.iter().map(|(path, text)| (*path, text.as_bytes().to_vec()));
-    compile_with(&Memory::new(texts), Path::new("dir/main.mtp"))
+    compile_with(&MemoryLoader::new(texts), Path::new("dir/main.mtp"))
 }
 
 fn codes(compiled: &Compilation) -> Vec<&'static str> {
@@ -106,10 +108,10 @@ fn a_file_name_with_line_feeds_and_controls_stays_on_its_line() {
     let path = "dir/a\nerror: all is lost\x1b[2J\u{202e}.mtp";
     let import = format!("import \"{path}\";");
     let none: [(&str, &str); 0] = [];
-    let wrong = compile_with(&Memory::new([(path, STOP)]), Path::new(path));
-    let missing = compile_with(&Memory::new(none), Path::new(path));
+    let wrong = compile_with(&MemoryLoader::new([(path, STOP)]), Path::new(path));
+    let missing = compile_with(&MemoryLoader::new(none), Path::new(path));
     let imported = compile_with(
-        &Memory::new([("main.mtp", import.as_str())]),
+        &MemoryLoader::new([("main.mtp", import.as_str())]),
         Path::new("main.mtp"),
     );
     for compiled in [&wrong, &missing, &imported] {
@@ -155,22 +157,22 @@ fn files_are_limited_in_number_and_size() {
     let main: String = (0..MAX_FILES + 10).map(import).collect();
     let mut texts = vec![("main.mtp".to_owned(), main.into_bytes())];
     texts.extend((0..MAX_FILES + 10).map(|number| (format!("f{number}.mtp"), Vec::new())));
-    let found = compile_with(&Memory::new(texts), Path::new("main.mtp"));
+    let found = compile_with(&MemoryLoader::new(texts), Path::new("main.mtp"));
     assert_eq!(codes(&found), ["E0022"]);
     assert_eq!(found.sources.files().len(), MAX_FILES);
 
     let large = vec![b'\n'; MAX_TEXT_BYTES + 1];
-    let found = compile_with(&Memory::new([("main.mtp", large)]), Path::new("main.mtp"));
+    let found = compile_with(&MemoryLoader::new([("main.mtp", large)]), Path::new("main.mtp"));
     assert_eq!(codes(&found), ["E0007"]);
     let fits = [STOP.as_bytes(), &vec![b'\n'; MAX_TEXT_BYTES - STOP.len()]].concat();
-    let found = compile_with(&Memory::new([("main.mtp", fits)]), Path::new("main.mtp"));
+    let found = compile_with(&MemoryLoader::new([("main.mtp", fits)]), Path::new("main.mtp"));
     assert_eq!(codes(&found), ["E0102"]);
 }
 
 #[test]
 fn a_file_that_is_not_utf_8_is_refused() {
     let found = compile_with(
-        &Memory::new([("main.mtp", b"// one\n// \xff".to_vec())]),
+        &MemoryLoader::new([("main.mtp", b"// one\n// \xff".to_vec())]),
         Path::new("main.mtp"),
     );
     assert_eq!(codes(&found), ["E0021"]);

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use hawser_driver::{Memory, compile_with, render};
+use hawser_driver::{MemoryLoader, compile_with, render};
 use hawser_syntax::lexer::lex;
 use hawser_syntax::token::{ITEM_WORDS, PLACE_WORDS, STATEMENT_WORDS};
 use hawser_syntax::{Diagnostic, Severity};
@@ -114,7 +114,7 @@ fn program(block: &Block, prelude: &str) -> String {
 fn verdict(block: &Block, prelude: &str, files: &[(String, String)]) -> Option<String> {
     let mut texts = files.to_vec();
     texts.push(("page.mtp".to_owned(), program(block, prelude)));
-    let compiled = compile_with(&Memory::new(texts), Path::new("page.mtp"));
+    let compiled = compile_with(&MemoryLoader::new(texts), Path::new("page.mtp"));
     let mut errors = compiled.diagnostics;
     errors.retain(|diagnostic: &Diagnostic| diagnostic.severity == Severity::Error);
     let found: BTreeSet<&str> = errors.iter().map(|diagnostic| diagnostic.code).collect();

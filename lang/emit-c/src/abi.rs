@@ -9,7 +9,7 @@
 use std::ffi::c_char;
 use std::ptr;
 
-use hawser_ir::abi::{Built, Csum, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError};
+use hawser_ir::abi::{Built, ChainOutcome, Csum, Icmp, Net, Op, Packet, PacketRec, ParseError};
 
 /// `HAWSER_ABI`: changes with every incompatible change of these declarations.
 pub const ABI: u32 = 8;
@@ -83,7 +83,7 @@ pub struct RawPacket {
 impl RawPacket {
     /// Returns a view of the packet for as long as it is borrowed.
     #[must_use]
-    pub fn of(packet: &Packet<'_>) -> RawPacket {
+    pub fn from_packet(packet: &Packet<'_>) -> RawPacket {
         RawPacket {
             net: packet.net,
             head: packet.head.as_ptr(),
@@ -175,13 +175,13 @@ pub fn parse_error(number: u32) -> Option<ParseError> {
 /// # Errors
 /// Returns the number itself if it is no valid outcome. Either the record buffer was too small
 /// (`HW_NO_ROOM`), or the code is not the emitter's.
-pub fn outcome(number: u64) -> Result<Outcome, u32> {
+pub fn outcome(number: u64) -> Result<ChainOutcome, u32> {
     let code = (number >> 32) as u32;
     match number as u32 {
-        0 => Ok(Outcome::Done),
-        1 => Ok(Outcome::Stop),
-        2 => Ok(Outcome::Refused(code)),
-        3 => Ok(Outcome::Assert(code)),
+        0 => Ok(ChainOutcome::Done),
+        1 => Ok(ChainOutcome::Stop),
+        2 => Ok(ChainOutcome::Refused(code)),
+        3 => Ok(ChainOutcome::Assert(code)),
         kind => Err(kind),
     }
 }

@@ -1,6 +1,6 @@
 //! The effects of each function beyond its own frame, including those of its callees.
 
-use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::visit::{self, PlaceAccess, Visitor};
 use hawser_ir::{Arg, Base, Expr, ExprKind, FuncId, FuncParam, Instr, Module, Place, Stmt, StmtKind};
 
 /// The facts about a function that a caller needs.
@@ -99,9 +99,9 @@ impl Visitor<'_> for Summarize<'_> {
         }
     }
 
-    fn place(&mut self, place: &Place, access: Access) {
+    fn place(&mut self, place: &Place, access: PlaceAccess) {
         // The effects on a reference are added with its call.
-        if access != Access::Reference {
+        if access != PlaceAccess::Reference {
             self.touch(place.base, access.writes());
         }
     }

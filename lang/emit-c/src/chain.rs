@@ -1,10 +1,10 @@
 //! Chains in C: a function for each chain and kind of keyed context, and the dispatch.
 
-use hawser_ir::{Chain, ContextId, EventId, EventKind, Granularity, Place, Processor, Ty, When};
+use hawser_ir::{Chain, ContextId, EventId, EventKind, Granularity, Place, Precondition, Processor, Ty};
 
 use crate::emitter::Emitter;
 use crate::number::paren;
-use crate::scope::{At, Found, Instance, Scope, Slot};
+use crate::scope::{ContextSlot, FoundContext, Instance, ObjectExpr, Scope};
 use crate::writer::Writer;
 
 impl Emitter<'_> {
@@ -37,7 +37,7 @@ impl Emitter<'_> {
         self.prototypes += &format!("{head};\n");
         let mut s = Scope::new();
         s.names.take("keyed");
-        s.keyed = Some((At::Pointer("keyed".into()), Ty::Struct(found.body)));
+        s.keyed = Some((ObjectExpr::Pointer("keyed".into()), Ty::Struct(found.body)));
         s.out.open(&head);
         for (condition, index) in &found.invariants {
             let holds = self.expr(&mut s, condition);
@@ -80,9 +80,9 @@ impl Emitter<'_> {
         out.open("switch (run->memory->keyed_type)");
         for found in self.cases(event) {
             let label = match found {
-                Found::Nothing => "case 0:".to_owned(),
-                Found::Context(context) => format!("case {}:", context.0 + 1),
-                Found::Any => "default:".to_owned(),
+                FoundContext::Nothing => "case 0:".to_owned(),
+                FoundContext::Context(context) => format!("case {}:", context.0 + 1),
+                FoundContext::Any => "default:".to_owned(),
             };
             out.line(&label);
             if self.is_idle(event, chain, found) {
@@ -100,13 +100,13 @@ impl Emitter<'_> {
 
     /// Returns the cases of the lookup: no context, a context of each type for which something runs or must
     /// hold here, any other context.
-    fn cases(&self, event: EventId) -> Vec<Found> {
+    fn cases(&self, event: EventId) -> Vec<FoundContext> {
         let chain = &self.module.chains[event.0 as usize];
         let keyed = |(_, context): &(usize, &hawser_ir::Context)| context.granularity != Granularity::Global;
         let concerned = |(i, context): &(usize, &hawser_ir::Context)| {
             let id = ContextId(*i as u32);
             !context.invariants.is_empty()
-                || chain.processors.iter().any(|p| p.when == When::Found(id))
+                || chain.processors.iter().any(|p| p.when == Precondition::Found(id))
                 || context.timers.iter().any(|timer| timer.event == event)
         };
         let contexts = self
@@ -116,34 +116,34 @@ impl Emitter<'_> {
             .enumerate()
             .filter(keyed)
             .filter(concerned);
-        let contexts = contexts.map(|(i, _)| Found::Context(ContextId(i as u32)));
-        std::iter::once(Found::Nothing)
+        let contexts = contexts.map(|(i, _)| FoundContext::Context(ContextId(i as u32)));
+        std::iter::once(FoundContext::Nothing)
             .chain(contexts)
-            .chain([Found::Any])
+            .chain([FoundContext::Any])
             .collect()
     }
 
     /// True if a case has no effect: no processor runs, no timer is disarmed, and no invariant must hold.
-    fn is_idle(&self, event: EventId, chain: &Chain, found: Found) -> bool {
+    fn is_idle(&self, event: EventId, chain: &Chain, found: FoundContext) -> bool {
         let context = |id: ContextId| &self.module.contexts[id.0 as usize];
         let held = chain.globals.iter().any(|id| !context(*id).invariants.is_empty());
         let concerned = match found {
-            Found::Context(id) => {
+            FoundContext::Context(id) => {
                 let disarms = context(id).timers.iter().any(|timer| timer.event == event);
                 disarms || !context(id).invariants.is_empty()
             }
-            Found::Nothing | Found::Any => false,
+            FoundContext::Nothing | FoundContext::Any => false,
         };
         !held && !concerned && running(chain, found).next().is_none()
     }
 
     /// Prints the function for one case of a chain, and returns its name.
-    fn case(&mut self, event: EventId, chain: &Chain, found: Found) -> String {
+    fn case(&mut self, event: EventId, chain: &Chain, found: FoundContext) -> String {
         let module = self.module;
         let suffix = match found {
-            Found::Nothing => "nothing".to_owned(),
-            Found::Any => "other".to_owned(),
-            Found::Context(context) => {
+            FoundContext::Nothing => "nothing".to_owned(),
+            FoundContext::Any => "other".to_owned(),
+            FoundContext::Context(context) => {
                 format!(
                     "{}_{}",
                     crate::names::identifier(&module.contexts[context.0 as usize].name),
@@ -160,22 +160,22 @@ impl Emitter<'_> {
         s.names.take("event");
         s.names.take("keyed");
         s.names.take("scratch");
-        s.event = Some((At::Pointer("event".into()), Ty::Struct(body)));
+        s.event = Some((ObjectExpr::Pointer("event".into()), Ty::Struct(body)));
         s.found = found;
         s.out.open(&head);
-        if let Found::Context(context) = found {
+        if let FoundContext::Context(context) = found {
             let body = module.contexts[context.0 as usize].body;
             let ty = self.structure(body);
             s.out
                 .line(&format!("{ty} *keyed = ({ty} *)HW_AT(run->memory->keyed);"));
-            s.keyed = Some((At::Pointer("keyed".into()), Ty::Struct(body)));
+            s.keyed = Some((ObjectExpr::Pointer("keyed".into()), Ty::Struct(body)));
             self.disarm(&mut s, event, context);
         }
         if let Some(id) = module.scratch {
             let ty = self.structure(id);
             s.out
                 .line(&format!("{ty} *scratch = ({ty} *)HW_AT(run->memory->scratch);"));
-            s.scratch = Some((At::Pointer("scratch".into()), Ty::Struct(id)));
+            s.scratch = Some((ObjectExpr::Pointer("scratch".into()), Ty::Struct(id)));
         }
         self.processors(&mut s, chain, found);
         self.outcome(&mut s, chain, found);
@@ -222,7 +222,7 @@ impl Emitter<'_> {
     }
 
     /// Calls the processors that run in this case, in order, until one ends the run.
-    fn processors(&mut self, s: &mut Scope, chain: &Chain, found: Found) {
+    fn processors(&mut self, s: &mut Scope, chain: &Chain, found: FoundContext) {
         let running: Vec<&Processor> = running(chain, found).collect();
         if running.is_empty() {
             return;
@@ -233,18 +233,18 @@ impl Emitter<'_> {
             match (uses_fresh, chain.creates) {
                 (true, Some(context)) => {
                     s.out.open("if (HW_AT(run->memory->fresh))");
-                    s.slot = Slot::Present(context);
+                    s.slot = ContextSlot::Present(context);
                     self.processor(s, processor);
                     s.out.otherwise();
-                    s.slot = Slot::Absent;
+                    s.slot = ContextSlot::Absent;
                     self.processor(s, processor);
                     s.out.close("");
-                    s.slot = Slot::Any;
+                    s.slot = ContextSlot::Any;
                 }
                 (true, None) => {
-                    s.slot = Slot::Absent;
+                    s.slot = ContextSlot::Absent;
                     self.processor(s, processor);
-                    s.slot = Slot::Any;
+                    s.slot = ContextSlot::Any;
                 }
                 (false, _) => self.processor(s, processor),
             }
@@ -277,11 +277,11 @@ impl Emitter<'_> {
     }
 
     /// Prints the outcome: the statement that ended the run, unless an invariant is broken.
-    fn outcome(&mut self, s: &mut Scope, chain: &Chain, found: Found) {
+    fn outcome(&mut self, s: &mut Scope, chain: &Chain, found: FoundContext) {
         let module = self.module;
         let has = |id: &ContextId| !module.contexts[id.0 as usize].invariants.is_empty();
         let mut checks = Vec::new();
-        if let Found::Context(context) = found
+        if let FoundContext::Context(context) = found
             && has(&context)
         {
             checks.push((context, "keyed".to_owned(), String::new()));
@@ -389,13 +389,13 @@ impl Emitter<'_> {
 }
 
 /// Returns the processors of a chain that run in a case.
-fn running(chain: &Chain, found: Found) -> impl Iterator<Item = &Processor> {
+fn running(chain: &Chain, found: FoundContext) -> impl Iterator<Item = &Processor> {
     chain
         .processors
         .iter()
         .filter(move |processor| match processor.when {
-            When::Always => true,
-            When::Found(context) => found == Found::Context(context),
-            When::NotFound => found == Found::Nothing,
+            Precondition::Always => true,
+            Precondition::Found(context) => found == FoundContext::Context(context),
+            Precondition::NotFound => found == FoundContext::Nothing,
         })
 }

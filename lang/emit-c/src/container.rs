@@ -6,7 +6,7 @@ use hawser_ir::{ContainerOp, Expr, Operand, OptMember, Place, Ty};
 use crate::apart::Signature;
 use crate::emitter::Emitter;
 use crate::number;
-use crate::place::Target;
+use crate::place::AssignmentTarget;
 use crate::query::window_shape;
 use crate::scope::Scope;
 use crate::types::scalar;
@@ -314,7 +314,7 @@ impl Emitter<'_> {
             true => None,
             false => Some(self.seen(s, from).lvalue()),
         };
-        let target: Target = self.target(s, place);
+        let target: AssignmentTarget = self.target(s, place);
         let entry = self.item_type(&place.ty);
         let name = self.option_name(*list, member.0);
         let ok = self.verdict(s, wanted, "true");

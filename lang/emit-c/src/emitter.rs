@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use hawser_ir::{Layout, Module, Ty};
 
 use crate::analysis::{self, Summary};
-use crate::given::Given;
-use crate::names::{Names, comment, identifier, literal};
+use crate::module_names::ModuleNames;
+use crate::names::{ScopeNames, comment, identifier, literal};
 use crate::packet::sparse::Sparse;
 use crate::scope::Instance;
 use crate::writer::Writer;
@@ -47,7 +47,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) sparse: Sparse,
     member_size: Vec<u32>,
     /// The C names of fields, options, blueprints and rules.
-    pub(crate) given: Given,
+    pub(crate) given: ModuleNames,
     /// By structure: the ABI header at its beginning, and that header's size.
     pub(crate) headers: Vec<Option<(&'static str, u32)>>,
     pub(crate) types: String,
@@ -56,12 +56,12 @@ pub(crate) struct Emitter<'a> {
     /// The tags of the declared types, from all sources.
     pub(crate) declared_tags: HashSet<String>,
     /// The tags of structures.
-    pub(crate) tags: Names,
+    pub(crate) tags: ScopeNames,
     /// Functions that each belong to one type: items of lists, order of sorted lists.
     pub(crate) helpers: String,
     pub(crate) helper_names: HashSet<String>,
     /// The names of C functions.
-    pub(crate) function_names: Names,
+    pub(crate) function_names: ScopeNames,
     pub(crate) instances: HashMap<Instance, String>,
     pub(crate) waiting: VecDeque<(Instance, String)>,
     pub(crate) prototypes: String,
@@ -85,17 +85,17 @@ impl<'a> Emitter<'a> {
             summaries: analysis::summaries(module),
             inlined: crate::inlining::inlined(module),
             apart: crate::apart::apart(module),
-            sparse: Sparse::of(module),
+            sparse: Sparse::from_module(module),
             member_size,
-            given: Given::new(module),
+            given: ModuleNames::new(module),
             headers: headers(module),
             types: String::new(),
             declared: HashMap::new(),
             declared_tags: HashSet::new(),
-            tags: Names::default(),
+            tags: ScopeNames::default(),
             helpers: String::new(),
             helper_names: HashSet::new(),
-            function_names: Names::without(&ENTRIES),
+            function_names: ScopeNames::without(&ENTRIES),
             instances: HashMap::new(),
             waiting: VecDeque::new(),
             prototypes: String::new(),

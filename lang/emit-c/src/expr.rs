@@ -10,7 +10,7 @@ use hawser_ir::{
 
 use crate::emitter::Emitter;
 use crate::number::{self, bare, constant, paren};
-use crate::scope::{Ending, Found, Instance, Kind, Scope};
+use crate::scope::{Ending, FoundContext, Instance, ParamBinding, Scope};
 use crate::types::scalar;
 
 impl Emitter<'_> {
@@ -116,7 +116,7 @@ impl Emitter<'_> {
 
     fn param(&mut self, index: u32, ty: &Ty) -> String {
         let value = format!("HW_AT(run->params)[{index}]");
-        if scalar(ty) == "uint64_t" && hawser_ir::number::Shape::of(ty).bits == 64 {
+        if scalar(ty) == "uint64_t" && hawser_ir::number::ScalarShape::from_type(ty).bits == 64 {
             value
         } else {
             number::wrap(&value, ty)
@@ -263,7 +263,7 @@ impl Emitter<'_> {
             let call = match part {
                 IdPart::Scalar(e, count) => {
                     let value = self.expr(s, e);
-                    let value = if hawser_ir::number::Shape::of(&e.ty).signed {
+                    let value = if hawser_ir::number::ScalarShape::from_type(&e.ty).signed {
                         format!("(uint64_t){}", paren(&value))
                     } else {
                         value
@@ -369,23 +369,23 @@ impl Emitter<'_> {
         ty: &Ty,
         written: bool,
         keep: bool,
-    ) -> (String, Kind) {
+    ) -> (String, ParamBinding) {
         let place = &Place { ty: ty.clone(), ..place.clone() };
         let pointed = self.pointed(ty);
         let (text, kind, constant) = if !written {
-            (self.seen_address(s, place), Kind::Plain, "const ")
+            (self.seen_address(s, place), ParamBinding::Plain, "const ")
         } else {
             let target = self.target(s, place);
-            let view = matches!(place.base, Base::Ref(n) if s.refs.get(usize::from(n)).is_some_and(|r| r.kind == Kind::View));
+            let view = matches!(place.base, Base::Ref(n) if s.refs.get(usize::from(n)).is_some_and(|r| r.kind == ParamBinding::View));
             if target.nowhere && view {
-                (self.seen_address(s, place), Kind::View, "const ")
+                (self.seen_address(s, place), ParamBinding::View, "const ")
             } else if target.nowhere {
                 (
                     "HW_NONE".into(),
                     if place.base == Base::Fresh {
-                        Kind::Unmade
+                        ParamBinding::Unmade
                     } else {
-                        Kind::Maybe
+                        ParamBinding::Maybe
                     },
                     "",
                 )
@@ -396,8 +396,16 @@ impl Emitter<'_> {
                 } else {
                     format!("{guard} ? {address} : HW_NONE")
                 };
-                let unmade = place.steps.is_empty() && self.kind_of(s, place) == Kind::Unmade;
-                (text, if unmade { Kind::Unmade } else { Kind::Maybe }, "")
+                let unmade = place.steps.is_empty() && self.kind_of(s, place) == ParamBinding::Unmade;
+                (
+                    text,
+                    if unmade {
+                        ParamBinding::Unmade
+                    } else {
+                        ParamBinding::Maybe
+                    },
+                    "",
+                )
             } else {
                 (target.at.address(), self.kind_of(s, place), "")
             }
@@ -414,12 +422,12 @@ impl Emitter<'_> {
     }
 
     /// Returns the facts about an existing place that a callee depends on.
-    fn kind_of(&self, s: &Scope, place: &Place) -> Kind {
+    fn kind_of(&self, s: &Scope, place: &Place) -> ParamBinding {
         match place.base {
-            Base::Fresh => Kind::Fresh,
-            Base::Ref(n) => s.refs.get(usize::from(n)).map_or(Kind::Plain, |r| r.kind),
+            Base::Fresh => ParamBinding::Fresh,
+            Base::Ref(n) => s.refs.get(usize::from(n)).map_or(ParamBinding::Plain, |r| r.kind),
             Base::Local | Base::Event | Base::Keyed | Base::Global(_) | Base::Scratch | Base::Blueprint => {
-                Kind::Plain
+                ParamBinding::Plain
             }
         }
     }
@@ -449,8 +457,8 @@ impl Emitter<'_> {
     /// Returns an expression for the result of the lookup: no context, one of a known type, or any.
     pub(crate) fn subject(&self, s: &Scope) -> &'static str {
         match s.found {
-            Found::Context(_) => "0",
-            Found::Any | Found::Nothing => "run->subject",
+            FoundContext::Context(_) => "0",
+            FoundContext::Any | FoundContext::Nothing => "run->subject",
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Functions: one C function for each setting in which a function of the program is called.
 
-use hawser_ir::visit::{self, Access};
+use hawser_ir::visit::{self, PlaceAccess};
 use hawser_ir::{Base, Func, FuncId, FuncParam, Stmt, StmtKind, Ty};
 
 use crate::apart::Signature;
 use crate::emitter::Emitter;
-use crate::locals::Plan;
-use crate::scope::{At, Ending, Found, Instance, Kind, Local, Reference, Scope, Slot};
+use crate::locals::LocalsPlan;
+use crate::scope::{
+    ContextSlot, Ending, FoundContext, Instance, Local, ObjectExpr, ParamBinding, Reference, Scope,
+};
 use crate::types::{scalar, stored};
 
 /// The size in bytes from which zeroing a variable is left to the C library.
@@ -33,7 +35,8 @@ pub(crate) fn pointer_name(name: &str) -> &str {
 fn is_referenced(body: &[Stmt], variable: std::ops::Range<u32>) -> bool {
     let mut found = false;
     visit::places(body, |place, access| {
-        found |= access == Access::Reference && place.base == Base::Local && variable.contains(&place.offset);
+        found |=
+            access == PlaceAccess::Reference && place.base == Base::Local && variable.contains(&place.offset);
     });
     found
 }
@@ -49,23 +52,23 @@ impl Emitter<'_> {
         let summary = &self.summaries[wanted.func.0 as usize];
         for (kind, written) in wanted.refs.iter_mut().zip(&summary.writes) {
             if !written {
-                *kind = Kind::Plain;
+                *kind = ParamBinding::Plain;
             }
         }
         if !summary.found {
-            wanted.found = Found::Any;
+            wanted.found = FoundContext::Any;
         }
         if !summary.fresh {
-            wanted.slot = Slot::Any;
+            wanted.slot = ContextSlot::Any;
         }
         if let Some(name) = self.instances.get(&wanted) {
             return name.clone();
         }
-        let suffix = if wanted.refs.contains(&Kind::Fresh) {
+        let suffix = if wanted.refs.contains(&ParamBinding::Fresh) {
             "_fresh"
-        } else if wanted.refs.iter().any(|kind| kind.may_be_null()) || wanted.slot == Slot::Absent {
+        } else if wanted.refs.iter().any(|kind| kind.may_be_null()) || wanted.slot == ContextSlot::Absent {
             "_absent"
-        } else if wanted.found == Found::Nothing {
+        } else if wanted.found == FoundContext::Nothing {
             "_no_context"
         } else {
             ""
@@ -171,8 +174,8 @@ impl Emitter<'_> {
                 }
                 FuncParam::Ref { name, ty } => {
                     let index = scope.refs.len();
-                    let kind = instance.refs.get(index).copied().unwrap_or(Kind::Plain);
-                    let written = writes.get(index).copied().unwrap_or(false) && kind != Kind::View;
+                    let kind = instance.refs.get(index).copied().unwrap_or(ParamBinding::Plain);
+                    let written = writes.get(index).copied().unwrap_or(false) && kind != ParamBinding::View;
                     let name = scope.names.take(name);
                     let constant = if written { "" } else { "const " };
                     params.push(format!("{constant}{} *{name}", self.type_of(ty)));
@@ -225,7 +228,7 @@ impl Emitter<'_> {
         );
         let declared = scope.locals.iter().enumerate().skip(first);
         let declared: Vec<_> = declared.map(|(i, l)| (i, l.offset, l.size, &l.ty)).collect();
-        scope.plan = Plan::new(&func.body, &declared);
+        scope.plan = LocalsPlan::new(&func.body, &declared);
         scope.in_place = self.in_place(scope, func);
         scope.images = self.images_in_place(scope, func);
         for index in scope.in_place.iter().chain(&scope.images) {
@@ -239,14 +242,14 @@ impl Emitter<'_> {
         for line in std::mem::take(&mut scope.arguments) {
             scope.out.line(&line);
         }
-        if let (true, Slot::Present(context)) = (uses_fresh, scope.slot) {
+        if let (true, ContextSlot::Present(context)) = (uses_fresh, scope.slot) {
             let ty = self.structure(self.module.contexts[context.0 as usize].body);
             let name = scope.names.take("fresh");
             scope
                 .out
                 .line(&format!("{ty} *{name} = ({ty} *)HW_AT(run->memory->fresh);"));
             let body = self.module.contexts[context.0 as usize].body;
-            scope.fresh = Some((At::Pointer(name), Ty::Struct(body)));
+            scope.fresh = Some((ObjectExpr::Pointer(name), Ty::Struct(body)));
         }
         let _ = uses_found;
         for i in 0..scope.refs.len() {

@@ -7,7 +7,7 @@
 //! Invariant: a record's room exists from the beginning, because the chain's worst case was compared with it.
 //! Data that a function leaves there without sending it is not a record.
 
-use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::visit::{self, PlaceAccess, Visitor};
 use hawser_ir::{Arg, Base, Func, FuncId, Instr, Place, Stmt, StmtKind, Ty};
 
 use crate::analysis::Summary;
@@ -90,7 +90,7 @@ struct Filling<'a> {
 }
 
 impl Visitor<'_> for Filling<'_> {
-    fn place(&mut self, place: &Place, _: Access) {
+    fn place(&mut self, place: &Place, _: PlaceAccess) {
         self.mentioned |= place.base == Base::Local && self.part.contains(&place.offset);
     }
 

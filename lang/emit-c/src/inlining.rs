@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::visit::{self, PlaceAccess, Visitor};
 use hawser_ir::{Arg, Expr, FuncId, Module, Place};
 
 /// The maximum number of places and expressions of a function that is always inlined.
@@ -65,7 +65,7 @@ struct Nodes {
 }
 
 impl Visitor<'_> for Nodes {
-    fn place(&mut self, _: &Place, _: Access) {
+    fn place(&mut self, _: &Place, _: PlaceAccess) {
         self.own += 1;
     }
 

@@ -8,7 +8,7 @@ use hawser_ir::{Base, BlueprintId, ContextId, EventId, Expr, Instr, Place, Queue
 
 use crate::emitter::Emitter;
 use crate::number::paren;
-use crate::scope::{Found, Scope, Slot};
+use crate::scope::{ContextSlot, FoundContext, Scope};
 
 /// The value of a field in a record.
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ impl Emitter<'_> {
     /// the fresh context. Otherwise it is the fresh one if it exists, and the keyed one before that.
     fn owner(&self, s: &Scope, of: Option<&Place>) -> String {
         let Some(context) = of else {
-            return if s.slot == Slot::Absent {
+            return if s.slot == ContextSlot::Absent {
                 "0"
             } else {
                 "run->created"
@@ -302,7 +302,7 @@ impl Emitter<'_> {
 
     /// Turns the reserved slot into a context: all defaults, except for the id that the engine stored there.
     fn new_context(&mut self, s: &mut Scope, context: ContextId) {
-        let Slot::Present(_) = s.slot else { return };
+        let ContextSlot::Present(_) = s.slot else { return };
         let ty = Ty::Struct(self.module.contexts[context.0 as usize].body);
         let name = self.type_of(&ty);
         let initial = self.initialised("*made", &ty);
@@ -324,8 +324,8 @@ impl Emitter<'_> {
 
     fn delete(&mut self, s: &mut Scope, on: Base) {
         match (on, s.slot) {
-            (Base::Fresh, Slot::Any | Slot::Absent) => {}
-            (Base::Fresh, Slot::Present(_)) => self.context(s, "HW_DEL_CONTEXT", "1", None),
+            (Base::Fresh, ContextSlot::Any | ContextSlot::Absent) => {}
+            (Base::Fresh, ContextSlot::Present(_)) => self.context(s, "HW_DEL_CONTEXT", "1", None),
             _ => self.context(s, "HW_DEL_CONTEXT", self.subject(s), None),
         }
     }
@@ -344,8 +344,8 @@ impl Emitter<'_> {
             "run->memory->keyed_type - 1".to_owned(),
         );
         let keyed = match s.found {
-            Found::Context(context) => context.0.to_string(),
-            Found::Any | Found::Nothing => keyed,
+            FoundContext::Context(context) => context.0.to_string(),
+            FoundContext::Any | FoundContext::Nothing => keyed,
         };
         let context = match on {
             "0" => keyed,
@@ -354,7 +354,7 @@ impl Emitter<'_> {
         };
         let fields: Vec<_> = id.map(|id| ("id", id)).into_iter().collect();
         let fields = [fields, vec![("context", Field::Value(context))]].concat();
-        if on == "1" || matches!(s.found, Found::Context(_)) {
+        if on == "1" || matches!(s.found, FoundContext::Context(_)) {
             return self.record(s, kind, on, "context", &fields);
         }
         let is_there = match on {
@@ -471,7 +471,7 @@ impl Emitter<'_> {
 
 /// Returns a value as a 64-bit register; signed values are sign-extended.
 fn widened(value: &str, e: &Expr) -> String {
-    if hawser_ir::number::Shape::of(&e.ty).signed {
+    if hawser_ir::number::ScalarShape::from_type(&e.ty).signed {
         format!("(uint64_t){}", paren(value))
     } else {
         value.to_owned()

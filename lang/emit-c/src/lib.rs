@@ -5,7 +5,7 @@
 //!
 //! * [`abi`]: the interface between generated code and an engine, as Rust declares it
 //! * [`emitter`]: the text printed so far, and the parts that remain to be printed
-//! * [`names`], [`given`], [`types`]: identifiers, structures, containers
+//! * [`names`], [`module_names`], [`types`]: identifiers, structures, containers
 //! * [`analysis`], [`locals`]: the effects of functions, how they end, where their variables are declared
 //! * [`scope`], [`function`], [`chain`], [`inlining`], [`apart`]: functions and chains
 //! * [`place`], [`expr`], [`number`], [`query`], [`table`]: values
@@ -26,11 +26,11 @@ mod container;
 mod emitter;
 mod expr;
 mod function;
-mod given;
 mod image;
 mod inlining;
 mod instr;
 mod locals;
+mod module_names;
 mod names;
 mod number;
 mod packet;

@@ -7,12 +7,12 @@
 
 use std::collections::HashMap;
 
-use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::visit::{self, PlaceAccess, Visitor};
 use hawser_ir::{Base, Place, Stmt, StmtKind, Ty};
 
 /// The variables that are declared before each statement; statements are identified by address.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct LocalsPlan {
     before: HashMap<usize, Vec<Declared>>,
 }
 
@@ -25,17 +25,17 @@ pub(crate) struct Declared {
     pub(crate) set_whole: bool,
 }
 
-impl Plan {
+impl LocalsPlan {
     /// Returns the variables to be declared before a statement.
     pub(crate) fn before(&self, stmt: &Stmt) -> &[Declared] {
         self.before.get(&address(stmt)).map_or(&[], Vec::as_slice)
     }
 
     /// Plans the declarations of variables, which are given as index, offset, size and type.
-    pub(crate) fn new(body: &[Stmt], locals: &[(usize, u32, u32, &Ty)]) -> Plan {
+    pub(crate) fn new(body: &[Stmt], locals: &[(usize, u32, u32, &Ty)]) -> LocalsPlan {
         let mut mentions = Mentions::default();
         mentions.of_block(body);
-        let mut plan = Plan::default();
+        let mut plan = LocalsPlan::default();
         for (index, offset, size, ty) in locals {
             let variable = Variable { offset: *offset, end: *offset + (*size).max(1), ty };
             if let Some((at, set_whole)) = variable.sink(&mentions, body, false) {
@@ -106,7 +106,7 @@ struct Offsets {
 }
 
 impl Visitor<'_> for Offsets {
-    fn place(&mut self, place: &Place, _: Access) {
+    fn place(&mut self, place: &Place, _: PlaceAccess) {
         if place.base == Base::Local {
             self.found.push(place.offset);
         }
@@ -177,10 +177,10 @@ struct Mention<'a> {
 }
 
 impl Visitor<'_> for Mention<'_> {
-    fn place(&mut self, place: &Place, access: Access) {
+    fn place(&mut self, place: &Place, access: PlaceAccess) {
         let concerns =
             place.base == Base::Local && (self.variable.offset..self.variable.end).contains(&place.offset);
         self.found |= concerns;
-        self.reads |= concerns && access != Access::Write;
+        self.reads |= concerns && access != PlaceAccess::Write;
     }
 }

@@ -72,16 +72,16 @@ const RESERVED: &[&str] = &[
 
 /// The names that are taken in one scope of C.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ScopeNames {
     taken: HashSet<String>,
     /// By name: the number last appended to it, so that a free variant of a frequent name is found at once.
     numbers: HashMap<String, u32>,
 }
 
-impl Names {
+impl ScopeNames {
     /// Creates a scope in which these names are taken.
-    pub(crate) fn without(taken: &[&str]) -> Names {
-        Names {
+    pub(crate) fn without(taken: &[&str]) -> ScopeNames {
+        ScopeNames {
             taken: taken.iter().map(ToString::to_string).collect(),
             numbers: HashMap::new(),
         }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn each_taken_name_is_unique() {
-        let mut names = Names::default();
+        let mut names = ScopeNames::default();
         assert_eq!(
             ["x", "x", "x_2", "x"].map(|n| names.take(n)),
             ["x", "x_2", "x_2_2", "x_3"]

@@ -4,7 +4,7 @@
 //! promotes types narrower than `int`, so results are cast back, and no signed computation can overflow.
 //! `lang/ir/src/number.rs` defines the meaning.
 
-use hawser_ir::number::Shape;
+use hawser_ir::number::ScalarShape;
 use hawser_ir::{BinOp, Builtin, CmpOp, Ty, UnOp};
 
 use crate::types::{scalar, stored};
@@ -43,14 +43,14 @@ pub(crate) fn bare_condition(text: &str) -> &str {
 }
 
 /// Returns the width in bits of the unsigned C type for computations; at least that of `unsigned`.
-fn computed(shape: Shape) -> u32 {
+fn computed(shape: ScalarShape) -> u32 {
     shape.storage().max(32)
 }
 
 /// Converts arbitrary bits in a C expression of the stored type to a value, because memory may hold values
 /// that are not reduced.
 pub(crate) fn reduce(text: &str, ty: &Ty) -> String {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     if *ty == Ty::Bool {
         format!("({text} != 0)")
     } else if shape.is_whole() {
@@ -62,7 +62,7 @@ pub(crate) fn reduce(text: &str, ty: &Ty) -> String {
 
 /// Converts an integer expression whose low bits are correct to a value of the type.
 pub(crate) fn wrap(text: &str, ty: &Ty) -> String {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     let name = scalar(ty);
     if *ty == Ty::Bool {
         return format!("({text} != 0)");
@@ -85,7 +85,7 @@ fn mask(bits: u32) -> String {
 
 /// Formats a constant with its own C type.
 pub(crate) fn constant(value: u64, ty: &Ty) -> String {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     if *ty == Ty::Bool {
         return if value != 0 { "true".into() } else { "false".into() };
     }
@@ -120,7 +120,7 @@ pub(crate) fn cast(text: &str, from: &Ty, to: &Ty) -> String {
     if *to == Ty::Bool {
         return format!("({} != 0)", paren(text));
     }
-    let (a, b) = (Shape::of(from), Shape::of(to));
+    let (a, b) = (ScalarShape::from_type(from), ScalarShape::from_type(to));
     if stored(from) == stored(to) && *from != Ty::Bool && (a.bits <= b.bits || b.is_whole()) {
         return text.to_owned();
     }
@@ -136,7 +136,7 @@ pub(crate) fn cast(text: &str, from: &Ty, to: &Ty) -> String {
 /// Arithmetic in the type's width; operands are values of the type. `divisor` is the right operand if it is
 /// constant.
 pub(crate) fn binary(op: BinOp, a: &str, b: &str, ty: &Ty, divisor: Option<u64>) -> String {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     match op {
         BinOp::Add => ring("+", a, b, ty),
         BinOp::Sub => ring("-", a, b, ty),
@@ -156,7 +156,7 @@ pub(crate) fn binary(op: BinOp, a: &str, b: &str, ty: &Ty, divisor: Option<u64>)
 
 /// `+`, `-` and `*`, where the low bits of the result depend only on those of the operands.
 fn ring(op: &str, a: &str, b: &str, ty: &Ty) -> String {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     let own = !shape.signed && shape.storage() >= 32;
     if own {
         let text = format!("{} {op} {}", paren(a), paren(b));
@@ -173,7 +173,7 @@ fn bitwise(op: &str, a: &str, b: &str, ty: &Ty) -> String {
 
 /// Casts a result of C's promoted type that is already reduced.
 fn wrap_promoted(text: &str, ty: &Ty) -> String {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     if *ty == Ty::Bool {
         format!("({text} != 0)")
     } else if shape.storage() >= 32 {
@@ -184,7 +184,7 @@ fn wrap_promoted(text: &str, ty: &Ty) -> String {
 }
 
 /// Returns a shift's amount, modulo the width.
-fn amount(b: &str, shape: Shape, known: Option<u64>) -> String {
+fn amount(b: &str, shape: ScalarShape, known: Option<u64>) -> String {
     let bits = u64::from(shape.bits);
     if let Some(value) = known {
         let raw = value & (u64::MAX >> (64 - shape.bits));
@@ -203,13 +203,13 @@ fn amount(b: &str, shape: Shape, known: Option<u64>) -> String {
 
 /// Returns an unsigned number for a division. C would promote a small one to `int`, and eBPF has no division
 /// of those.
-fn unsigned(text: &str, shape: Shape) -> String {
+fn unsigned(text: &str, shape: ScalarShape) -> String {
     let cast = if shape.storage() < 32 { "(uint32_t)" } else { "" };
     format!("{cast}{}", paren(text))
 }
 
 fn divide(name: &str, op: &str, a: &str, b: &str, ty: &Ty, divisor: Option<u64>) -> String {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     match divisor {
         Some(0) => {
             return if name == "div" {
@@ -233,7 +233,7 @@ fn divide(name: &str, op: &str, a: &str, b: &str, ty: &Ty, divisor: Option<u64>)
 
 /// Compares two values of a type.
 pub(crate) fn compare(op: CmpOp, a: &str, b: &str, ty: &Ty) -> String {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     let plain = |op| format!("{} {op} {}", paren(a), paren(b));
     match op {
         CmpOp::Eq => plain("=="),
@@ -250,7 +250,7 @@ pub(crate) fn compare(op: CmpOp, a: &str, b: &str, ty: &Ty) -> String {
 }
 
 /// `a < b` is the top bit of the difference, which is its sign in the type's width.
-fn circular(op: &str, a: &str, b: &str, shape: Shape) -> String {
+fn circular(op: &str, a: &str, b: &str, shape: ScalarShape) -> String {
     let difference = format!("{} - {}", paren(a), paren(b));
     if shape.is_whole() {
         format!("(int{}_t)({difference}) {op} 0", shape.bits)
@@ -261,7 +261,7 @@ fn circular(op: &str, a: &str, b: &str, shape: Shape) -> String {
 
 /// A unary operator on a value of the type.
 pub(crate) fn unary(op: UnOp, a: &str, ty: &Ty) -> String {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     let wide = format!("(uint{}_t)", computed(shape));
     match op {
         UnOp::Neg => wrap(&format!("0 - {wide}{}", paren(a)), ty),
@@ -272,7 +272,7 @@ pub(crate) fn unary(op: UnOp, a: &str, ty: &Ty) -> String {
 
 /// A built-in function; `operand` is the type of its first argument.
 pub(crate) fn builtin(function: Builtin, args: &[String], operand: &Ty, result: &Ty) -> String {
-    let shape = Shape::of(operand);
+    let shape = ScalarShape::from_type(operand);
     let args = args.join(", ");
     let ordered = |name: &str| {
         if shape.circular {
@@ -296,7 +296,10 @@ pub(crate) fn builtin(function: Builtin, args: &[String], operand: &Ty, result: 
         Builtin::Clz => format!("hw_clz((uint64_t)({args}), {})", shape.bits),
         Builtin::VarintLen => format!("hw_varint_len({args})"),
     };
-    let wide = matches!(Shape::of(result), Shape { bits: 64, signed: false, .. });
+    let wide = matches!(
+        ScalarShape::from_type(result),
+        ScalarShape { bits: 64, signed: false, .. }
+    );
     let signed_result = matches!(function, Builtin::Min | Builtin::Max) && shape.signed && !shape.circular;
     if wide && !signed_result {
         text

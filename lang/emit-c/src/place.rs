@@ -10,7 +10,7 @@ use crate::analysis::{is_plain, is_plain_place};
 use crate::apart::Signature;
 use crate::emitter::Emitter;
 use crate::number::{constant, paren, reduce};
-use crate::scope::{At, Found, Kind, Scope, Slot};
+use crate::scope::{ContextSlot, FoundContext, ObjectExpr, ParamBinding, Scope};
 use crate::types::{scalar, stored};
 
 /// The object at a position, with the structure of its contents.
@@ -23,8 +23,8 @@ enum Node {
 
 /// An object to write to.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) at: At,
+pub(crate) struct AssignmentTarget {
+    pub(crate) at: ObjectExpr,
     /// A pointer that is null if there is no object to write to.
     pub(crate) guard: Option<String>,
     /// True if the place never exists.
@@ -58,7 +58,7 @@ impl Emitter<'_> {
         self.store_at(s, &target, value);
     }
 
-    pub(crate) fn store_at(&mut self, s: &mut Scope, target: &Target, value: &str) {
+    pub(crate) fn store_at(&mut self, s: &mut Scope, target: &AssignmentTarget, value: &str) {
         if target.nowhere {
             return;
         }
@@ -67,7 +67,12 @@ impl Emitter<'_> {
     }
 
     /// Prints code that runs only if there is an object to write to.
-    pub(crate) fn guarded(&mut self, s: &mut Scope, target: &Target, print: impl FnOnce(&mut Scope)) {
+    pub(crate) fn guarded(
+        &mut self,
+        s: &mut Scope,
+        target: &AssignmentTarget,
+        print: impl FnOnce(&mut Scope),
+    ) {
         match &target.guard {
             _ if target.nowhere => {}
             Some(pointer) => {
@@ -80,7 +85,7 @@ impl Emitter<'_> {
     }
 
     /// Returns an object to read at a place; it consists of zeros if the place does not exist.
-    pub(crate) fn seen(&mut self, s: &mut Scope, place: &Place) -> At {
+    pub(crate) fn seen(&mut self, s: &mut Scope, place: &Place) -> ObjectExpr {
         let (mut at, ty) = self.seen_base(s, place);
         let mut node = Node::Value(ty);
         let mut offset = self.offset(s, place);
@@ -88,12 +93,12 @@ impl Emitter<'_> {
             let (list, list_ty) = self.list_at(at, &node, offset, step);
             at = match step.index {
                 Index::Tag(tag) if place.steps.len() == 1 && s.known_option(place, tag).is_some() => {
-                    At::Pointer(s.known_option(place, tag).unwrap_or_default().to_owned())
+                    ObjectExpr::Pointer(s.known_option(place, tag).unwrap_or_default().to_owned())
                 }
                 Index::Tag(_) | Index::At(_) | Index::Item(_) | Index::Key(..) => {
                     let key = self.index(s, step);
                     let helper = self.element_helper(&list_ty, step, "read");
-                    At::Pointer(format!("{helper}({}{key})", list.address()))
+                    ObjectExpr::Pointer(format!("{helper}({}{key})", list.address()))
                 }
             };
             (node, offset) = inside(&list_ty, step);
@@ -102,10 +107,10 @@ impl Emitter<'_> {
     }
 
     /// Returns an object to write to at a place. Elements of lists are kept in pointers.
-    pub(crate) fn target(&mut self, s: &mut Scope, place: &Place) -> Target {
+    pub(crate) fn target(&mut self, s: &mut Scope, place: &Place) -> AssignmentTarget {
         let (mut at, ty, mut guard) = self.target_base(s, place);
         if self.is_nowhere(s, place) || self.is_read_only(s, place) {
-            return Target { at, guard: None, nowhere: true };
+            return AssignmentTarget { at, guard: None, nowhere: true };
         }
         let mut node = Node::Value(ty);
         let mut offset = self.offset(s, place);
@@ -118,11 +123,11 @@ impl Emitter<'_> {
             let found = guard.map_or(found.clone(), |pointer| format!("{pointer} ? {found} : HW_NONE"));
             let name = s.names.take("element");
             s.out.line(&format!("{item} *{name} = {found};"));
-            at = At::Pointer(name.clone());
+            at = ObjectExpr::Pointer(name.clone());
             guard = Some(name);
             (node, offset) = inside(&list_ty, step);
         }
-        Target { at: self.descend(at, &node, offset, &place.ty), guard, nowhere: false }
+        AssignmentTarget { at: self.descend(at, &node, offset, &place.ty), guard, nowhere: false }
     }
 
     /// Returns a pointer to an object to read.
@@ -136,8 +141,8 @@ impl Emitter<'_> {
     /// True if a place is known not to exist.
     pub(crate) fn is_nowhere(&self, s: &Scope, place: &Place) -> bool {
         match place.base {
-            Base::Fresh => s.fresh.is_none() && !matches!(s.slot, Slot::Present(_)),
-            Base::Keyed => s.keyed.is_none() && s.found == Found::Nothing,
+            Base::Fresh => s.fresh.is_none() && !matches!(s.slot, ContextSlot::Present(_)),
+            Base::Keyed => s.keyed.is_none() && s.found == FoundContext::Nothing,
             Base::Blueprint => s.blueprint.is_none(),
             Base::Local => s.local(place.offset).is_none(),
             Base::Ref(n) => usize::from(n) >= s.refs.len(),
@@ -160,18 +165,18 @@ impl Emitter<'_> {
     }
 
     fn is_read_only(&self, s: &Scope, place: &Place) -> bool {
-        matches!(place.base, Base::Ref(n) if s.refs.get(usize::from(n)).is_some_and(|r| r.kind == Kind::View))
+        matches!(place.base, Base::Ref(n) if s.refs.get(usize::from(n)).is_some_and(|r| r.kind == ParamBinding::View))
     }
 
-    fn seen_base(&mut self, s: &Scope, place: &Place) -> (At, Ty) {
+    fn seen_base(&mut self, s: &Scope, place: &Place) -> (ObjectExpr, Ty) {
         match place.base {
             Base::Ref(n) => match s.refs.get(usize::from(n)) {
-                Some(reference) => (At::Pointer(reference.seen.clone()), reference.ty.clone()),
+                Some(reference) => (ObjectExpr::Pointer(reference.seen.clone()), reference.ty.clone()),
                 None => nothing(),
             },
-            Base::Keyed if s.keyed.is_none() && s.found == Found::Any => {
+            Base::Keyed if s.keyed.is_none() && s.found == FoundContext::Any => {
                 let pointer = "((const hw_context *)(HW_AT(run->memory->keyed) ? HW_AT(run->memory->keyed) : HW_NOTHING))";
-                (At::Pointer(pointer.into()), Ty::Id)
+                (ObjectExpr::Pointer(pointer.into()), Ty::Id)
             }
             Base::Local
             | Base::Event
@@ -187,30 +192,32 @@ impl Emitter<'_> {
     }
 
     /// Returns the start of a region, its type, and a pointer to test before writing.
-    fn target_base(&mut self, s: &Scope, place: &Place) -> (At, Ty, Option<String>) {
+    fn target_base(&mut self, s: &Scope, place: &Place) -> (ObjectExpr, Ty, Option<String>) {
         let (at, ty) = match place.base {
             Base::Local => s.local_at(place.offset).unwrap_or_else(nothing),
             Base::Ref(n) => match s.refs.get(usize::from(n)) {
                 Some(r) => {
                     let guard = r.kind.may_be_null().then(|| r.name.clone());
-                    return (At::Pointer(r.name.clone()), r.ty.clone(), guard);
+                    return (ObjectExpr::Pointer(r.name.clone()), r.ty.clone(), guard);
                 }
                 None => nothing(),
             },
             Base::Event => match &s.event {
                 Some(event) => event.clone(),
                 None => (
-                    At::Pointer("((hw_event *)HW_AT(run->event))".into()),
+                    ObjectExpr::Pointer("((hw_event *)HW_AT(run->event))".into()),
                     self.event_type(),
                 ),
             },
             Base::Keyed => match (&s.keyed, s.found) {
                 (Some(keyed), _) => keyed.clone(),
-                (None, Found::Context(context)) => self.context_pointer(context, "HW_AT(run->memory->keyed)"),
-                (None, Found::Any | Found::Nothing) => {
+                (None, FoundContext::Context(context)) => {
+                    self.context_pointer(context, "HW_AT(run->memory->keyed)")
+                }
+                (None, FoundContext::Any | FoundContext::Nothing) => {
                     let guard = Some("HW_AT(run->memory->keyed)".to_owned());
                     return (
-                        At::Pointer("((hw_context *)HW_AT(run->memory->keyed))".into()),
+                        ObjectExpr::Pointer("((hw_context *)HW_AT(run->memory->keyed))".into()),
                         Ty::Id,
                         guard,
                     );
@@ -218,8 +225,10 @@ impl Emitter<'_> {
             },
             Base::Fresh => match (&s.fresh, s.slot) {
                 (Some(fresh), _) => fresh.clone(),
-                (None, Slot::Present(context)) => self.context_pointer(context, "HW_AT(run->memory->fresh)"),
-                (None, Slot::Any | Slot::Absent) => nothing(),
+                (None, ContextSlot::Present(context)) => {
+                    self.context_pointer(context, "HW_AT(run->memory->fresh)")
+                }
+                (None, ContextSlot::Any | ContextSlot::Absent) => nothing(),
             },
             Base::Global(context) => self.context_pointer(
                 context,
@@ -230,7 +239,7 @@ impl Emitter<'_> {
                 (None, Some(id)) => {
                     let name = self.structure(id);
                     (
-                        At::Pointer(format!("(({name} *)HW_AT(run->memory->scratch))")),
+                        ObjectExpr::Pointer(format!("(({name} *)HW_AT(run->memory->scratch))")),
                         Ty::Struct(id),
                     )
                 }
@@ -241,10 +250,10 @@ impl Emitter<'_> {
         (at, ty, None)
     }
 
-    fn context_pointer(&mut self, context: hawser_ir::ContextId, from: &str) -> (At, Ty) {
+    fn context_pointer(&mut self, context: hawser_ir::ContextId, from: &str) -> (ObjectExpr, Ty) {
         let id = self.module.contexts[context.0 as usize].body;
         let name = self.structure(id);
-        (At::Pointer(format!("(({name} *){from})")), Ty::Struct(id))
+        (ObjectExpr::Pointer(format!("(({name} *){from})")), Ty::Struct(id))
     }
 
     /// Returns the type of an event if only its header is known.
@@ -253,7 +262,7 @@ impl Emitter<'_> {
     }
 
     /// Returns the list from which a step starts.
-    fn list_at(&mut self, at: At, node: &Node, offset: u32, step: &Step) -> (At, Ty) {
+    fn list_at(&mut self, at: ObjectExpr, node: &Node, offset: u32, step: &Step) -> (ObjectExpr, Ty) {
         let fits = |ty: &Ty| match ty {
             Ty::Array { len, .. } => *len == step.cap && step.header == 0,
             ty => ty.items().is_some_and(|(_, cap)| cap == step.cap) && step.header > 0,
@@ -270,17 +279,23 @@ impl Emitter<'_> {
     }
 
     /// Descends from a position to the object of the wanted type at an offset.
-    fn descend(&mut self, at: At, node: &Node, offset: u32, want: &Ty) -> At {
+    fn descend(&mut self, at: ObjectExpr, node: &Node, offset: u32, want: &Ty) -> ObjectExpr {
         if let Some((at, _)) = self.find(&at, node, offset, &|ty| same(ty, want)) {
             return at;
         }
         let pointer = self.pointed(want);
         let start = paren(&at.address());
-        At::Pointer(format!("(({pointer} *)(void *)((char *){start} + {offset}))"))
+        ObjectExpr::Pointer(format!("(({pointer} *)(void *)((char *){start} + {offset}))"))
     }
 
     /// Finds the member at an offset whose type suits.
-    fn find(&mut self, at: &At, node: &Node, offset: u32, suits: &dyn Fn(&Ty) -> bool) -> Option<(At, Ty)> {
+    fn find(
+        &mut self,
+        at: &ObjectExpr,
+        node: &Node,
+        offset: u32,
+        suits: &dyn Fn(&Ty) -> bool,
+    ) -> Option<(ObjectExpr, Ty)> {
         match node {
             Node::Entry(list, tag) => self.find_in_entry(at, *list, *tag, offset, suits),
             Node::Value(ty) if offset == 0 && suits(ty) => Some((at.clone(), ty.clone())),
@@ -324,12 +339,12 @@ impl Emitter<'_> {
 
     fn find_in_entry(
         &mut self,
-        at: &At,
+        at: &ObjectExpr,
         list: OptListId,
         tag: Option<u32>,
         offset: u32,
         suits: &dyn Fn(&Ty) -> bool,
-    ) -> Option<(At, Ty)> {
+    ) -> Option<(ObjectExpr, Ty)> {
         let Some(inner) = offset.checked_sub(hawser_ir::OPTION_TAG) else {
             return pick(at, &[("tag", 0, Ty::uint(64))], offset, suits);
         };
@@ -344,11 +359,11 @@ impl Emitter<'_> {
 
     fn find_in_struct(
         &mut self,
-        at: &At,
+        at: &ObjectExpr,
         id: hawser_ir::StructId,
         offset: u32,
         suits: &dyn Fn(&Ty) -> bool,
-    ) -> Option<(At, Ty)> {
+    ) -> Option<(ObjectExpr, Ty)> {
         if let Some((header, size)) = self.header(id)
             && offset < size
         {
@@ -457,7 +472,7 @@ impl Emitter<'_> {
         let (Ty::List { elem, .. } | Ty::Sorted { elem, .. }) = list else {
             return "0".into();
         };
-        let at = At::Object(element.to_owned());
+        let at = ObjectExpr::Object(element.to_owned());
         let found = self.descend(at, &Node::Value((**elem).clone()), field.offset, &field.ty);
         reduce(&found.lvalue(), &field.ty)
     }
@@ -473,8 +488,8 @@ impl Emitter<'_> {
     }
 }
 
-fn nothing() -> (At, Ty) {
-    (At::Pointer("((const hw_id *)HW_NOTHING)".into()), Ty::Id)
+fn nothing() -> (ObjectExpr, Ty) {
+    (ObjectExpr::Pointer("((const hw_id *)HW_NOTHING)".into()), Ty::Id)
 }
 
 /// Returns the node behind a step.
@@ -494,12 +509,21 @@ fn inside(list: &Ty, step: &Step) -> (Node, u32) {
     (node, step.offset)
 }
 
-fn pick(at: &At, fields: &[(&str, u32, Ty)], offset: u32, suits: &dyn Fn(&Ty) -> bool) -> Option<(At, Ty)> {
+fn pick(
+    at: &ObjectExpr,
+    fields: &[(&str, u32, Ty)],
+    offset: u32,
+    suits: &dyn Fn(&Ty) -> bool,
+) -> Option<(ObjectExpr, Ty)> {
     let (name, _, ty) = fields.iter().find(|(_, at, ty)| *at == offset && suits(ty))?;
     Some((at.member(name), ty.clone()))
 }
 
-fn find_in_event_header(head: &At, offset: u32, suits: &dyn Fn(&Ty) -> bool) -> Option<(At, Ty)> {
+fn find_in_event_header(
+    head: &ObjectExpr,
+    offset: u32,
+    suits: &dyn Fn(&Ty) -> bool,
+) -> Option<(ObjectExpr, Ty)> {
     let fields = [
         ("now", 0, Ty::Time),
         ("rand", 8, Ty::uint(64)),

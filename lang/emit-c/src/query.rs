@@ -1,6 +1,6 @@
 //! Queries of lists, windows and option lists, which have no effects.
 
-use hawser_ir::number::Shape;
+use hawser_ir::number::ScalarShape;
 use hawser_ir::{Expr, FieldRef, Index, OPTION_TAG, OptListId, Place, Query, Step, Ty};
 
 use crate::apart::Signature;
@@ -165,7 +165,7 @@ pub(crate) fn window_shape(ty: &Ty) -> String {
         Ty::Window { runs, elem } => (*runs, (**elem).clone()),
         _ => (0, Ty::uint(64)),
     };
-    let shape = Shape::of(&elem);
+    let shape = ScalarShape::from_type(&elem);
     format!(
         "(hw_shape){{{runs}, {}, {}, {}}}",
         shape.bits, shape.signed, shape.circular

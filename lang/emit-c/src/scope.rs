@@ -2,13 +2,13 @@
 
 use hawser_ir::{Base, ContextId, FuncId, Place, Ty};
 
-use crate::names::Names;
+use crate::names::ScopeNames;
 use crate::writer::Writer;
 
 /// The binding of a reference parameter, as far as the callee depends on it. Parameters that are never
-/// written through are always [`Kind::Plain`], because a missing object then reads as zero.
+/// written through are always [`ParamBinding::Plain`], because a missing object then reads as zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum ParamBinding {
     /// An object that exists.
     Plain,
     /// The context that the chain creates, or a part of it.
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 
 /// The keyed context that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Found {
+pub(crate) enum FoundContext {
     /// Unknown here, or irrelevant to the function.
     Any,
     Nothing,
@@ -32,7 +32,7 @@ pub(crate) enum Found {
 
 /// The slot for a new context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Slot {
+pub(crate) enum ContextSlot {
     /// Irrelevant to the function.
     Any,
     Present(ContextId),
@@ -43,42 +43,42 @@ pub(crate) enum Slot {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Instance {
     pub(crate) func: FuncId,
-    pub(crate) refs: Vec<Kind>,
-    pub(crate) found: Found,
-    pub(crate) slot: Slot,
+    pub(crate) refs: Vec<ParamBinding>,
+    pub(crate) found: FoundContext,
+    pub(crate) slot: ContextSlot,
 }
 
 /// A C expression for an object in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum ObjectExpr {
     /// An lvalue.
     Object(String),
     /// A pointer, ready to be followed by `->`.
     Pointer(String),
 }
 
-impl At {
+impl ObjectExpr {
     pub(crate) fn lvalue(&self) -> String {
         match self {
-            At::Object(text) => text.clone(),
-            At::Pointer(text) => format!("*{text}"),
+            ObjectExpr::Object(text) => text.clone(),
+            ObjectExpr::Pointer(text) => format!("*{text}"),
         }
     }
 
     pub(crate) fn address(&self) -> String {
         match self {
-            At::Object(text) => match text.strip_prefix('*') {
+            ObjectExpr::Object(text) => match text.strip_prefix('*') {
                 Some(pointer) => pointer.to_owned(),
                 None => format!("&{text}"),
             },
-            At::Pointer(text) => text.clone(),
+            ObjectExpr::Pointer(text) => text.clone(),
         }
     }
 
-    pub(crate) fn member(&self, field: &str) -> At {
+    pub(crate) fn member(&self, field: &str) -> ObjectExpr {
         match self {
-            At::Object(text) => At::Object(format!("{text}.{field}")),
-            At::Pointer(text) => At::Object(format!("{text}->{field}")),
+            ObjectExpr::Object(text) => ObjectExpr::Object(format!("{text}.{field}")),
+            ObjectExpr::Pointer(text) => ObjectExpr::Object(format!("{text}->{field}")),
         }
     }
 }
@@ -98,20 +98,20 @@ impl Local {
     }
 }
 
-impl Kind {
+impl ParamBinding {
     /// True if the pointer may be null.
     pub(crate) fn may_be_null(self) -> bool {
         match self {
-            Kind::Maybe | Kind::Unmade => true,
-            Kind::Plain | Kind::Fresh | Kind::View => false,
+            ParamBinding::Maybe | ParamBinding::Unmade => true,
+            ParamBinding::Plain | ParamBinding::Fresh | ParamBinding::View => false,
         }
     }
 
     /// True if it is in the context that the chain creates.
     pub(crate) fn is_fresh(self) -> bool {
         match self {
-            Kind::Fresh | Kind::Unmade => true,
-            Kind::Plain | Kind::Maybe | Kind::View => false,
+            ParamBinding::Fresh | ParamBinding::Unmade => true,
+            ParamBinding::Plain | ParamBinding::Maybe | ParamBinding::View => false,
         }
     }
 }
@@ -123,7 +123,7 @@ pub(crate) struct Reference {
     /// The pointer to read through if the object may be missing; it then points to zeros.
     pub(crate) seen: String,
     pub(crate) ty: Ty,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ParamBinding,
 }
 
 /// The way in which a function ends.
@@ -139,26 +139,26 @@ pub(crate) enum Ending {
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     pub(crate) out: Writer,
-    pub(crate) names: Names,
+    pub(crate) names: ScopeNames,
     pub(crate) refs: Vec<Reference>,
     /// The variables, in order of their offsets.
     pub(crate) locals: Vec<Local>,
-    pub(crate) found: Found,
-    pub(crate) slot: Slot,
+    pub(crate) found: FoundContext,
+    pub(crate) slot: ContextSlot,
     pub(crate) ending: Ending,
     /// The type that the function returns.
     pub(crate) ret: Option<Ty>,
     /// The object of [`hawser_ir::Base::Event`], if its type is known.
-    pub(crate) event: Option<(At, Ty)>,
+    pub(crate) event: Option<(ObjectExpr, Ty)>,
     /// The object of [`hawser_ir::Base::Keyed`], if it is available.
-    pub(crate) keyed: Option<(At, Ty)>,
+    pub(crate) keyed: Option<(ObjectExpr, Ty)>,
     /// The object of [`hawser_ir::Base::Scratch`], if it is available.
-    pub(crate) scratch: Option<(At, Ty)>,
+    pub(crate) scratch: Option<(ObjectExpr, Ty)>,
     /// The object of [`hawser_ir::Base::Fresh`], if it is available.
-    pub(crate) fresh: Option<(At, Ty)>,
+    pub(crate) fresh: Option<(ObjectExpr, Ty)>,
     /// The object of [`hawser_ir::Base::Blueprint`]: in wire expressions the blueprint itself, in
     /// segmentation rules that of the previous packet.
-    pub(crate) blueprint: Option<(At, Ty)>,
+    pub(crate) blueprint: Option<(ObjectExpr, Ty)>,
     /// An lvalue for the `hw_facts` of the current packet. Without it, wire facts describe the parser's
     /// cursor.
     pub(crate) facts: Option<String>,
@@ -167,7 +167,7 @@ pub(crate) struct Scope {
     /// The code at the beginning of the function that copies arguments to the frame.
     pub(crate) arguments: Vec<String>,
     /// The place of each variable's declaration, from [`crate::locals`].
-    pub(crate) plan: crate::locals::Plan,
+    pub(crate) plan: crate::locals::LocalsPlan,
     /// The index of the variable that is a pointer to its event's place in the output.
     pub(crate) in_place: Option<usize>,
     /// The indices of the variables that are pointers to their images' places in packet records.
@@ -190,11 +190,11 @@ impl Scope {
     pub(crate) fn new() -> Scope {
         Scope {
             out: Writer::default(),
-            names: Names::default(),
+            names: ScopeNames::default(),
             refs: Vec::new(),
             locals: Vec::new(),
-            found: Found::Any,
-            slot: Slot::Any,
+            found: FoundContext::Any,
+            slot: ContextSlot::Any,
             ending: Ending::Plain,
             ret: None,
             event: None,
@@ -205,7 +205,7 @@ impl Scope {
             facts: None,
             rule_args: None,
             arguments: Vec::new(),
-            plan: crate::locals::Plan::default(),
+            plan: crate::locals::LocalsPlan::default(),
             in_place: None,
             images: Vec::new(),
             options: Vec::new(),
@@ -246,15 +246,15 @@ impl Scope {
     }
 
     /// Returns the expression for a variable.
-    pub(crate) fn local_at(&self, offset: u32) -> Option<(At, Ty)> {
+    pub(crate) fn local_at(&self, offset: u32) -> Option<(ObjectExpr, Ty)> {
         let index = self.index_of(offset)?;
         let Local { name, ty, .. } = self.locals[index].clone();
         let elsewhere = self.in_place == Some(index) || self.images.contains(&index);
         Some((
             if elsewhere {
-                At::Pointer(name)
+                ObjectExpr::Pointer(name)
             } else {
-                At::Object(name)
+                ObjectExpr::Object(name)
             },
             ty,
         ))

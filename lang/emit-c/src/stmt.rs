@@ -10,7 +10,7 @@ use crate::emitter::Emitter;
 use crate::function::is_framed;
 use crate::names::{comment, literal};
 use crate::number;
-use crate::scope::{At, Scope};
+use crate::scope::{ObjectExpr, Scope};
 use crate::types::scalar;
 
 impl Emitter<'_> {
@@ -160,7 +160,7 @@ impl Emitter<'_> {
     }
 
     /// Sets all of an object to zero.
-    fn clear(&mut self, s: &mut Scope, target: &crate::place::Target, ty: &Ty) {
+    fn clear(&mut self, s: &mut Scope, target: &crate::place::AssignmentTarget, ty: &Ty) {
         let size = self.layout().size(ty);
         let line = format!("memset({}, 0, {size});", target.at.address());
         self.guarded(s, target, |s| s.out.line(&line));
@@ -176,7 +176,7 @@ impl Emitter<'_> {
         self.init_at(s, &target, &place.ty);
     }
 
-    pub(crate) fn init_at(&mut self, s: &mut Scope, target: &crate::place::Target, ty: &Ty) {
+    pub(crate) fn init_at(&mut self, s: &mut Scope, target: &crate::place::AssignmentTarget, ty: &Ty) {
         let lines = self.initialised(&target.at.lvalue(), ty);
         self.guarded(s, target, |s| lines.iter().for_each(|line| s.out.line(line)));
     }
@@ -188,7 +188,10 @@ impl Emitter<'_> {
             return vec![format!("{lvalue} = ({}){};", self.type_of(ty), self.initial(ty))];
         }
         let size = self.layout().size(ty);
-        let zero = format!("memset({}, 0, {size});", At::Object(lvalue.to_owned()).address());
+        let zero = format!(
+            "memset({}, 0, {size});",
+            ObjectExpr::Object(lvalue.to_owned()).address()
+        );
         let fields = defaults.iter().map(|field| format!("({lvalue}){field};"));
         std::iter::once(zero).chain(fields).collect()
     }

@@ -95,7 +95,7 @@ fn world(module: &Module, event: EventId, keyed: Option<ContextId>, random: &mut
 }
 
 /// Runs a chain by interpretation.
-fn interpret(program: &Interpreter, world: &mut World) -> (hawser_ir::abi::Outcome, Vec<u8>) {
+fn interpret(program: &Interpreter, world: &mut World) -> (hawser_ir::abi::ChainOutcome, Vec<u8>) {
     let mut globals: Vec<Vec<u8>> = world
         .globals
         .iter()

@@ -14,7 +14,7 @@ use fastrand::Rng;
 use hawser_interp::Interpreter;
 use hawser_ir::abi::{Csum, Icmp, Net, Op, Packet, PacketRec, ParseError, Segment, addr};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO};
-use hawser_ir::{Blueprint, Fill, Instr, Module, Parser, Source, Stmt, StmtKind, WireField};
+use hawser_ir::{Blueprint, Fill, Instr, Module, Parser, ParserInput, Stmt, StmtKind, WireField};
 use hawser_testing::internet_checksum;
 
 /// The number of inputs for each parser.
@@ -215,7 +215,7 @@ fn pair(path: PathBuf) -> Option<Pair> {
         let reads = |p: &Parser| {
             matches!(
                 p.source,
-                Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) | Source::IcmpError
+                ParserInput::Ip(_) | ParserInput::Udp(_) | ParserInput::Trimmed(_) | ParserInput::IcmpError
             )
         };
         let has_packets = !blueprints.is_empty() || module.parsers.iter().any(reads);
@@ -351,7 +351,7 @@ fn parsers_in_c_match_the_interpreter() {
         for parser in 0..pair.module().parsers.len() {
             let source = pair.module().parsers[parser].source;
             for _ in 0..INPUTS {
-                let net = random.net(if let Source::Ip(number) = source {
+                let net = random.net(if let ParserInput::Ip(number) = source {
                     number
                 } else {
                     17
@@ -392,10 +392,12 @@ fn parsers_in_c_match_the_interpreter() {
                     .copy_from_slice(&cast_slice(&random.words(size_of::<Op>()))[..size_of::<Op>()]);
                 bytes_of_mut(&mut icmp).copy_from_slice(cast_slice(&random.words(size_of::<Icmp>())));
                 let input = match source {
-                    Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => Input::Packet(packet),
-                    Source::IcmpError => Input::Icmp(packet, &icmp),
-                    Source::App(kind) => Input::App(kind, &op),
-                    Source::Start => Input::Start,
+                    ParserInput::Ip(_) | ParserInput::Udp(_) | ParserInput::Trimmed(_) => {
+                        Input::Packet(packet)
+                    }
+                    ParserInput::IcmpError => Input::Icmp(packet, &icmp),
+                    ParserInput::App(kind) => Input::App(kind, &op),
+                    ParserInput::Start => Input::Start,
                 };
                 match pair.parse(parser, &input) {
                     Ok(events) => good += events,

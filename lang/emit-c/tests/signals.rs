@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::World;
-use hawser_driver::{Memory, compile_with};
+use hawser_driver::{MemoryLoader, compile_with};
 use hawser_emit_c::{Marks, Options, emit};
 use hawser_interp::Interpreter;
 use hawser_ir::abi::{EventHeader, RecordKind, SignalRec};
@@ -23,7 +23,7 @@ deploy { register_ep_chains(d); register_ctx_spec(conn, FLOW); }
 ";
 
 fn module(text: &str) -> Module {
-    let loader = Memory::new([("signals.mtp", format!("{HEAD}{text}"))]);
+    let loader = MemoryLoader::new([("signals.mtp", format!("{HEAD}{text}"))]);
     let compilation = compile_with(&loader, Path::new("signals.mtp"));
     compilation
         .module

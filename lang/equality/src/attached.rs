@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hawser_interp::Interpreter;
-use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, ChainOutcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
 
+use crate::comparison;
 use crate::compile::Printed;
-use crate::course;
 use crate::coverage::Coverage;
 use crate::side::Side;
 
@@ -84,7 +84,7 @@ impl<'a> Attached<'a> {
         })
     }
 
-    /// Compares both sides; see [`course::compare`].
+    /// Compares both sides; see [`comparison::compare`].
     ///
     /// # Errors
     /// Returns the number of the step and the difference between the sides.
@@ -96,7 +96,7 @@ impl<'a> Attached<'a> {
     ) -> Result<(), (usize, String)> {
         let changed = self.mixed.differs.iter().filter(|differs| **differs).count();
         (0..changed).for_each(|_| coverage.count("attached chain"));
-        course::compare(&self.whole, &self.mixed, seed, coverage, progress)
+        comparison::compare(&self.whole, &self.mixed, seed, coverage, progress)
     }
 }
 
@@ -105,14 +105,14 @@ impl Side for Mixed<'_> {
         self.own.parse(parser, input, out)
     }
 
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         if self.differs[usize::from(event_header(event).event)] {
             return self.changed.react(event, memory, out);
         }
         match self.own.react(event, memory, out) {
-            Outcome::Assert(index) => {
+            ChainOutcome::Assert(index) => {
                 // An index beyond the table is `Native`'s encoding of an invalid result.
-                Outcome::Assert(self.asserts.get(index as usize).copied().unwrap_or(index))
+                ChainOutcome::Assert(self.asserts.get(index as usize).copied().unwrap_or(index))
             }
             outcome => outcome,
         }

@@ -54,7 +54,7 @@ pub fn generated(seed: u64) -> Result<Printed, String> {
 /// If the checker finds errors, or if the interpreter cannot run the program.
 pub fn printed(name: &str, text: String) -> Result<Printed, String> {
     let path = format!("{name}.mtp");
-    let files = hawser_driver::Memory::new([(path.as_str(), text.as_str())]);
+    let files = hawser_driver::MemoryLoader::new([(path.as_str(), text.as_str())]);
     let compilation = hawser_driver::compile_with(&files, Path::new(&path));
     let Some(module) = compilation.module.as_ref().filter(|_| !compilation.failed()) else {
         return Err(compilation.render(false));

@@ -7,7 +7,7 @@
 //! * [`nodes`], [`coverage`]: the nodes of the intermediate form that occur
 //! * [`compile`], [`native`]: programs as C, in a shared object
 //! * [`attached`]: programs with attachments
-//! * [`course`], [`worker`], [`parent`]: one comparison, a batch of them in a process, all batches
+//! * [`comparison`], [`worker`], [`batches`]: one comparison, a batch of them in a process, all batches
 //! * [`vectors`]: calls recorded for a harness under sanitizers
 //! * [`shrink`]: a smaller program that still fails
 //!
@@ -16,15 +16,15 @@
 #![deny(unsafe_code)]
 
 pub mod attached;
+pub mod batches;
+pub mod comparison;
 pub mod compile;
-pub mod course;
 pub mod coverage;
 pub mod diff;
 pub mod generate;
 pub mod native;
 pub mod nodes;
 pub mod packets;
-pub mod parent;
 pub mod rng;
 pub mod shrink;
 pub mod side;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use hawser_emit_c::Machine;
 use hawser_equality::compile::Settings;
-use hawser_equality::{compile, generate, nodes, parent, shrink, worker};
+use hawser_equality::{batches, compile, generate, nodes, shrink, worker};
 
 const USAGE: &str = "\
 usage:
@@ -23,13 +23,13 @@ usage:
 
 /// The arguments of the command line.
 struct Arguments {
-    plan: parent::Plan,
+    plan: batches::BatchPlan,
     table: bool,
     machine: Machine,
 }
 
 fn arguments(words: &[String]) -> Result<Arguments, String> {
-    let mut plan = parent::Plan {
+    let mut plan = batches::BatchPlan {
         first: 1,
         programs: 200,
         batch: 10,
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         "worker" => {
-            let parent::Plan { first, programs, text, settings, .. } = arguments.plan;
+            let batches::BatchPlan { first, programs, text, settings, .. } = arguments.plan;
             worker::run(&worker::Batch { first, count: programs, text, settings });
             Ok(())
         }
@@ -103,7 +103,7 @@ fn own_path() -> Result<PathBuf, String> {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    let outcome = parent::run(&own_path()?, &arguments.plan);
+    let outcome = batches::run(&own_path()?, &arguments.plan);
     if arguments.table {
         print!("{}", outcome.coverage.table());
     }
@@ -132,7 +132,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 }
 
 /// Returns the text of a file, or of the first seed's program.
-fn text(plan: &parent::Plan) -> Result<String, String> {
+fn text(plan: &batches::BatchPlan) -> Result<String, String> {
     match &plan.text {
         Some(path) => std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display())),
         None => Ok(generate::program(plan.first)),
@@ -141,10 +141,10 @@ fn text(plan: &parent::Plan) -> Result<String, String> {
 
 /// Runs one program again. If the sides differ, it prints the smallest program that still shows the
 /// difference.
-fn repeat(plan: parent::Plan) -> Result<(), String> {
-    let plan = parent::Plan { programs: 1, jobs: 1, ..plan };
+fn repeat(plan: batches::BatchPlan) -> Result<(), String> {
+    let plan = batches::BatchPlan { programs: 1, jobs: 1, ..plan };
     let executable = own_path()?;
-    let outcome = parent::run(&executable, &plan);
+    let outcome = batches::run(&executable, &plan);
     let Some(failure) = outcome.failures.first() else {
         println!("seed {}: equal", plan.first);
         return Ok(());
@@ -153,14 +153,14 @@ fn repeat(plan: parent::Plan) -> Result<(), String> {
     let text = text(&plan)?;
     let folder = hawser_documents::temporary::Folder::new().map_err(|error| error.to_string())?;
     let path = folder.join("shrunk.mtp");
-    let smaller = parent::Plan { text: Some(path.clone()), ..plan };
+    let smaller = batches::BatchPlan { text: Some(path.clone()), ..plan };
     let mut last = failure.text.clone();
     let shrunk = shrink::shrink(&text, &mut |text| {
         if compile::printed("shrunk", text.to_owned()).is_err() {
             return false;
         }
         let written = std::fs::write(&path, text).is_ok();
-        let found = parent::run(&executable, &smaller);
+        let found = batches::run(&executable, &smaller);
         let differs = found
             .failures
             .first()

@@ -10,8 +10,8 @@ use std::ptr;
 
 use hawser_emit_c::abi::{ABI, Entry, Events, Memory, RawPacket, RawProgram, Records, outcome, parse_error};
 use hawser_ir::abi::{
-    Built, Csum, EventHeader, Icmp, Net, ON_GLOBAL, Op, Outcome, Packet, PacketRec, ParseError, RecordHeader,
-    RecordKind, Segment,
+    Built, ChainOutcome, Csum, EventHeader, Icmp, Net, ON_GLOBAL, Op, Packet, PacketRec, ParseError,
+    RecordHeader, RecordKind, Segment,
 };
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
 use hawser_ir::{EventId, Module};
@@ -106,12 +106,12 @@ impl Guarded {
 }
 
 impl Side for Native<'_> {
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         if event.len() < size_of::<EventHeader>() {
-            return Outcome::Done;
+            return ChainOutcome::Done;
         }
         let Some(chain) = self.module.chains.get(usize::from(event_header(event).event)) else {
-            return Outcome::Done;
+            return ChainOutcome::Done;
         };
         let mut event_copy = Guarded::new(event);
         let mut keyed = memory.keyed.as_ref().map(|(_, bytes)| Guarded::new(bytes));
@@ -156,7 +156,7 @@ impl Side for Native<'_> {
         records.back(&mut bytes);
         take_records(&bytes[..written.min(bytes.len())], out);
         // An invalid result of a chain shows as a difference.
-        outcome(ended).unwrap_or_else(|other| Outcome::Assert(u32::MAX - other))
+        outcome(ended).unwrap_or_else(|other| ChainOutcome::Assert(u32::MAX - other))
     }
 
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
@@ -177,7 +177,7 @@ impl Side for Native<'_> {
             Input::App(_, op) => (&nothing, &no_icmp, *op),
             Input::Start => (&nothing, &no_icmp, &no_op),
         };
-        let raw = RawPacket::of(packet);
+        let raw = RawPacket::from_packet(packet);
         let max_events = self.module.parsers[parser].max_events;
         let largest = (0..self.module.events.len())
             .map(|i| self.module.event_size(EventId(i as u32)))

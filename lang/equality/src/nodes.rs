@@ -22,28 +22,28 @@ pub const EXCEPTIONS: &[(&str, &str)] = &[
 /// Returns the names of all nodes that a checked program can have and the interpreter can run.
 #[must_use]
 pub fn all() -> Vec<String> {
-    fn of<N: Node>() -> Vec<String> {
+    fn node_names<N: Node>() -> Vec<String> {
         let names = N::NAMES.iter();
         names.map(|name| format!("{} {name}", N::KIND)).collect()
     }
     let kinds = [
-        of::<StmtKind>(),
-        of::<ExprKind>(),
-        of::<Instr>(),
-        of::<ContainerOp>(),
-        of::<Query>(),
-        of::<Builtin>(),
-        of::<BinOp>(),
-        of::<CmpOp>(),
-        of::<UnOp>(),
-        of::<Base>(),
-        of::<Index>(),
-        of::<Arg>(),
-        of::<IdPart>(),
-        of::<Operand>(),
-        of::<WireField>(),
-        of::<WireFact>(),
-        of::<Fill>(),
+        node_names::<StmtKind>(),
+        node_names::<ExprKind>(),
+        node_names::<Instr>(),
+        node_names::<ContainerOp>(),
+        node_names::<Query>(),
+        node_names::<Builtin>(),
+        node_names::<BinOp>(),
+        node_names::<CmpOp>(),
+        node_names::<UnOp>(),
+        node_names::<Base>(),
+        node_names::<Index>(),
+        node_names::<Arg>(),
+        node_names::<IdPart>(),
+        node_names::<Operand>(),
+        node_names::<WireField>(),
+        node_names::<WireFact>(),
+        node_names::<Fill>(),
         ["module coalesce", "module invariant", "module seg rule"]
             .map(str::to_owned)
             .into(),

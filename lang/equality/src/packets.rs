@@ -3,7 +3,7 @@
 use etherparse::checksum::Sum16BitWords;
 use hawser_ir::abi::{Csum, Data, Packet, PacketRec, ParseError, RecordKind, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf};
-use hawser_ir::{FuncId, Module, Source, Stmt, StmtKind};
+use hawser_ir::{FuncId, Module, ParserInput, Stmt, StmtKind};
 
 use crate::rng::Rng;
 use crate::side::Side;
@@ -142,10 +142,10 @@ impl Packets<'_> {
             crc: (!rng.one_in(4)).then(|| rng.word() as u32),
         };
         let input = match parsers[index].source {
-            Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => Input::Packet(packet),
-            Source::IcmpError => Input::Icmp(packet, &icmp),
-            Source::App(kind) => Input::App(kind, &op),
-            Source::Start => Input::Start,
+            ParserInput::Ip(_) | ParserInput::Udp(_) | ParserInput::Trimmed(_) => Input::Packet(packet),
+            ParserInput::IcmpError => Input::Icmp(packet, &icmp),
+            ParserInput::App(kind) => Input::App(kind, &op),
+            ParserInput::Start => Input::Start,
         };
         self.parse(index, input)
     }

@@ -1,7 +1,7 @@
 //! The sides of a comparison, each of which runs a program.
 
 use hawser_interp::Interpreter;
-use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, ChainOutcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions};
 
 /// A back end that runs a program. No method has an effect beyond its arguments.
@@ -12,7 +12,7 @@ pub trait Side {
     /// Returns the reason why the input is dropped.
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError>;
     /// Runs the chain of an event.
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome;
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome;
     /// Writes the header of one packet.
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built;
     /// True if the later header replaces the earlier one.
@@ -24,7 +24,7 @@ impl Side for Interpreter {
         Interpreter::parse(self, parser, input, out)
     }
 
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         Interpreter::react(self, event, memory, out)
     }
 

@@ -8,9 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use hawser_ir::abi::{ContextHeader, ContextRec, EventHeader, Id, ON_FRESH, Outcome, RaiseRec, RecordKind};
+use hawser_ir::abi::{
+    ChainOutcome, ContextHeader, ContextRec, EventHeader, Id, ON_FRESH, RaiseRec, RecordKind,
+};
 use hawser_ir::buf::{RecordBuf, Regions, event_header, set_event_header};
-use hawser_ir::{ContextId, EventId, EventKind, FuncId, Granularity, Module, When};
+use hawser_ir::{ContextId, EventId, EventKind, FuncId, Granularity, Module, Precondition};
 
 use crate::coverage::Coverage;
 use crate::rng::Rng;
@@ -26,7 +28,7 @@ const CONTEXTS: usize = 8;
 
 /// The memory of one step, as both sides receive it.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct StepMemory {
     pub event: Vec<u8>,
     /// The keyed context that was found.
     pub keyed: Option<(ContextId, Vec<u8>)>,
@@ -38,9 +40,9 @@ pub struct Memory {
     pub wanted: u64,
 }
 
-impl Memory {
+impl StepMemory {
     /// Runs the event's chain in this memory.
-    pub fn react(&mut self, side: &dyn Side) -> (Outcome, RecordBuf) {
+    pub fn react(&mut self, side: &dyn Side) -> (ChainOutcome, RecordBuf) {
         let mut records = RecordBuf::default();
         records.want(self.wanted);
         let mut regions = Regions {
@@ -54,7 +56,7 @@ impl Memory {
     }
 
     /// Describes the differences from another memory; empty if the two are equal.
-    fn difference(&self, module: &Module, other: &Memory) -> String {
+    fn difference(&self, module: &Module, other: &StepMemory) -> String {
         let event = usize::from(event_header(&self.event).event);
         let body = module.events.get(event).map(|event| event.body);
         let mut text = diff::memory(module, "event", body, &self.event, &other.event);
@@ -81,7 +83,7 @@ impl Memory {
 }
 
 /// An event that waits to run, and the context that it carries.
-type Waiting = (Vec<u8>, Option<usize>);
+type PendingEvent = (Vec<u8>, Option<usize>);
 
 /// An existing context.
 struct Living {
@@ -145,7 +147,7 @@ impl<'a> Trial<'a> {
     /// Returns the difference between the sides.
     pub fn event(
         &mut self,
-        each: &mut dyn FnMut(&Memory, &Memory, Outcome, &RecordBuf),
+        each: &mut dyn FnMut(&StepMemory, &StepMemory, ChainOutcome, &RecordBuf),
     ) -> Result<(), String> {
         if self.rng.one_in(2) {
             self.scratch.fill(0);
@@ -175,7 +177,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Creates an event with random fields; a timer's event carries a context.
-    fn random_event(&mut self, event: EventId) -> Waiting {
+    fn random_event(&mut self, event: EventId) -> PendingEvent {
         let declared = &self.module.events[event.0 as usize];
         let mut bytes = vec![0; self.module.event_size(event)];
         if self.rng.one_in(15) {
@@ -215,8 +217,8 @@ impl<'a> Trial<'a> {
         &mut self,
         mut event: Vec<u8>,
         carried: Option<usize>,
-        each: &mut dyn FnMut(&Memory, &Memory, Outcome, &RecordBuf),
-    ) -> Result<Vec<Waiting>, String> {
+        each: &mut dyn FnMut(&StepMemory, &StepMemory, ChainOutcome, &RecordBuf),
+    ) -> Result<Vec<PendingEvent>, String> {
         self.now = match self.rng.below(20) {
             0 => self.rng.edge(64),
             _ => self.now.wrapping_add(self.rng.word() % 1_000_000),
@@ -241,7 +243,7 @@ impl<'a> Trial<'a> {
             self.rng.word()
         };
         let (globals, scratch) = (self.globals.clone(), self.scratch.clone());
-        let before = Memory { event, keyed, fresh, globals, scratch, wanted };
+        let before = StepMemory { event, keyed, fresh, globals, scratch, wanted };
 
         let (mut left, mut right) = (before.clone(), before.clone());
         let (left_outcome, left_records) = left.react(self.left);
@@ -274,7 +276,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Returns the beginning of a difference's description: the event and the contexts that it found.
-    fn describe(&self, memory: &Memory) -> String {
+    fn describe(&self, memory: &StepMemory) -> String {
         let header = event_header(&memory.event);
         let name = &self.module.events[usize::from(header.event)].name;
         let found = memory
@@ -292,22 +294,28 @@ impl<'a> Trial<'a> {
         )
     }
 
-    fn note(&mut self, header: &EventHeader, kind: Option<ContextId>, outcome: Outcome, records: &RecordBuf) {
+    fn note(
+        &mut self,
+        header: &EventHeader,
+        kind: Option<ContextId>,
+        outcome: ChainOutcome,
+        records: &RecordBuf,
+    ) {
         for processor in &self.module.chains[usize::from(header.event)].processors {
             let runs = match processor.when {
-                When::Always => true,
-                When::Found(context) => kind == Some(context),
-                When::NotFound => kind.is_none(),
+                Precondition::Always => true,
+                Precondition::Found(context) => kind == Some(context),
+                Precondition::NotFound => kind.is_none(),
             };
             if runs {
                 self.ran.insert(processor.func);
             }
         }
         let slot = match outcome {
-            Outcome::Done => 0,
-            Outcome::Stop => 1,
-            Outcome::Refused(_) => 2,
-            Outcome::Assert(_) => 3,
+            ChainOutcome::Done => 0,
+            ChainOutcome::Stop => 1,
+            ChainOutcome::Refused(_) => 2,
+            ChainOutcome::Assert(_) => 3,
         };
         self.outcomes[slot] += 1;
         records
@@ -334,18 +342,18 @@ impl<'a> Trial<'a> {
     /// Takes over the memory, executes the records about contexts, and returns the raised events.
     fn settle(
         &mut self,
-        after: Memory,
+        after: StepMemory,
         keyed: Option<usize>,
-        outcome: Outcome,
+        outcome: ChainOutcome,
         records: &RecordBuf,
-    ) -> Vec<Waiting> {
-        let Memory { keyed: found, mut fresh, globals, scratch, .. } = after;
+    ) -> Vec<PendingEvent> {
+        let StepMemory { keyed: found, mut fresh, globals, scratch, .. } = after;
         (self.globals, self.scratch) = (globals, scratch);
         if let (Some(index), Some((kind, bytes))) = (keyed, found) {
             self.contexts[index] = Some(Living { kind, bytes });
         }
         let mut raised = Vec::new();
-        if matches!(outcome, Outcome::Refused(_)) {
+        if matches!(outcome, ChainOutcome::Refused(_)) {
             return raised;
         }
         let mut created = None;

@@ -11,11 +11,11 @@ use std::path::Path;
 
 use hawser_interp::Interpreter;
 use hawser_ir::EventId;
-use hawser_ir::abi::{Built, Csum, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, ChainOutcome, Csum, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
 
+use crate::comparison::compare;
 use crate::compile::{self, Printed};
-use crate::course::compare;
 use crate::coverage::Coverage;
 use crate::side::Side;
 
@@ -72,7 +72,7 @@ pub struct Recorder<'a> {
 }
 
 impl Side for Recorder<'_> {
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         let vectors = &mut *self.vectors.borrow_mut();
         vectors.call(REACT);
         let number = usize::from(event_header(event).event);
@@ -93,10 +93,10 @@ impl Side for Recorder<'_> {
         let before = out.bytes().len();
         let outcome = self.inner.react(event, memory, out);
         vectors.word(match outcome {
-            Outcome::Done => 0,
-            Outcome::Stop => 1,
-            Outcome::Refused(code) => 2 | u64::from(code) << 32,
-            Outcome::Assert(index) => 3 | u64::from(index) << 32,
+            ChainOutcome::Done => 0,
+            ChainOutcome::Stop => 1,
+            ChainOutcome::Refused(code) => 2 | u64::from(code) << 32,
+            ChainOutcome::Assert(index) => 3 | u64::from(index) << 32,
         });
         for_regions(event, memory, &mut |bytes| vectors.gives(bytes));
         vectors.gives(&out.bytes()[before..]);

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::attached::Attached;
+use crate::comparison::{compare, send};
 use crate::compile::{self, Printed, Settings};
-use crate::course::{compare, send};
 use crate::coverage::Coverage;
 use crate::generate;
 use crate::native::Library;

@@ -3,17 +3,17 @@
 
 use std::path::Path;
 
+use hawser_equality::comparison::compare;
 use hawser_equality::compile::{self, Settings};
-use hawser_equality::course::compare;
 use hawser_equality::coverage::Coverage;
 use hawser_equality::native::Library;
-use hawser_equality::{nodes, parent};
+use hawser_equality::{batches, nodes};
 
 /// The number of programs, each with fifty events.
 const PROGRAMS: u64 = 200;
 
-fn plan(first: u64, programs: u64) -> parent::Plan {
-    parent::Plan {
+fn plan(first: u64, programs: u64) -> batches::BatchPlan {
+    batches::BatchPlan {
         first,
         programs,
         batch: 5,
@@ -26,7 +26,7 @@ fn plan(first: u64, programs: u64) -> parent::Plan {
 #[test]
 fn random_programs_do_the_same_as_c() {
     let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
-    let outcome = parent::run(executable, &plan(1, PROGRAMS));
+    let outcome = batches::run(executable, &plan(1, PROGRAMS));
     println!("{}", outcome.coverage.table());
     for failure in &outcome.failures {
         println!("seed {}, step {}: {}", failure.seed, failure.step, failure.text);
@@ -51,8 +51,8 @@ fn programs_that_once_differed_are_equal() {
     let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
     for seed in [138, 2282] {
         let text = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/once/{seed}.mtp"));
-        let plan = parent::Plan { text: Some(text), ..plan(seed, 1) };
-        let outcome = parent::run(executable, &plan);
+        let plan = batches::BatchPlan { text: Some(text), ..plan(seed, 1) };
+        let outcome = batches::run(executable, &plan);
         let texts: Vec<&String> = outcome.failures.iter().map(|failure| &failure.text).collect();
         assert!(outcome.equal == 1 && texts.is_empty(), "seed {seed}: {texts:?}");
     }
@@ -116,7 +116,7 @@ fn failing_and_crashing_programs_are_named_by_seed() {
     let folder = hawser_documents::temporary::Folder::new().expect("a folder for a program");
     let text = folder.join("wrong.mtp");
     std::fs::write(&text, "event e : EVENT { uint32 x = ; }").expect("the program is written");
-    let outcome = parent::run(executable, &parent::Plan { text: Some(text), ..plan(7, 1) });
+    let outcome = batches::run(executable, &batches::BatchPlan { text: Some(text), ..plan(7, 1) });
     assert_eq!(outcome.failures.len(), 1);
     assert_eq!(outcome.failures[0].seed, 7);
     assert!(
@@ -125,7 +125,7 @@ fn failing_and_crashing_programs_are_named_by_seed() {
         outcome.failures[0].text
     );
     // If a process ends early, the failure names its seed.
-    let outcome = parent::run(Path::new("/bin/false"), &plan(5, 1));
+    let outcome = batches::run(Path::new("/bin/false"), &plan(5, 1));
     assert_eq!(outcome.failures.len(), 1);
     assert!(
         outcome.failures[0].text.contains("ended the process"),

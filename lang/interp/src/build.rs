@@ -5,7 +5,7 @@ use hawser_ir::{BlueprintId, Fill, LIST_HEADER, SegRule, WireField, on_wire};
 
 use crate::bits::BitWriter;
 use crate::checksum::{Sum, pseudo_header};
-use crate::machine::{Facts, Machine};
+use crate::machine::{Machine, PacketQuantities};
 use crate::memory::{Loc, Region};
 use crate::wire::WORD;
 
@@ -32,7 +32,7 @@ impl Machine<'_> {
         let header_len = self.measure(id, image);
         let data = segment.len as usize;
         let total = header_len + data + self.trailer_len(blueprint, image);
-        let facts = Facts { total, header: header_len, data };
+        let facts = PacketQuantities { total, header: header_len, data };
         let room = header.len();
         let mut out = BitWriter::new(header);
         let sum = self.write_header(id, image, facts, &mut out);
@@ -92,7 +92,7 @@ impl Machine<'_> {
             &rule.mid
         };
         let previous = Loc::start(Region::Previous);
-        let Ok(value) = self.eval_over(previous, Facts::default(), value) else {
+        let Ok(value) = self.eval_over(previous, PacketQuantities::default(), value) else {
             return;
         };
         if let Ok(field) = self.locate_from(Loc::start(Region::Image), &rule.field) {
@@ -106,7 +106,7 @@ impl Machine<'_> {
             return len;
         }
         let mut nothing = BitWriter::new(&mut []);
-        self.write_header(id, image, Facts::default(), &mut nothing);
+        self.write_header(id, image, PacketQuantities::default(), &mut nothing);
         nothing.position()
     }
 
@@ -116,7 +116,7 @@ impl Machine<'_> {
         &mut self,
         id: BlueprintId,
         image: Loc,
-        facts: Facts,
+        facts: PacketQuantities,
         out: &mut BitWriter<'_>,
     ) -> Option<SumField> {
         let blueprint = self.blueprint(id);
@@ -149,7 +149,13 @@ impl Machine<'_> {
         sum
     }
 
-    fn write_field(&mut self, field: &WireField, image: Loc, facts: Facts, out: &mut BitWriter<'_>) {
+    fn write_field(
+        &mut self,
+        field: &WireField,
+        image: Loc,
+        facts: PacketQuantities,
+        out: &mut BitWriter<'_>,
+    ) {
         match field {
             WireField::Bits { offset, ty, bits, little, fill, .. } => {
                 let value = match fill {
@@ -200,7 +206,7 @@ impl Machine<'_> {
     /// complete.
     pub(crate) fn write_nested(&mut self, id: BlueprintId, image: Loc, len: usize, out: &mut BitWriter<'_>) {
         let start = out.position();
-        let facts = Facts { total: len, header: len, data: 0 };
+        let facts = PacketQuantities { total: len, header: len, data: 0 };
         if let Some(field) = self.write_header(id, image, facts, out) {
             let mut sum = Sum::default();
             sum.add(out.written(start));

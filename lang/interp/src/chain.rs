@@ -1,8 +1,8 @@
 //! Runs the chain of an event: its processors in order, then the invariants.
 
-use hawser_ir::abi::Outcome;
+use hawser_ir::abi::ChainOutcome;
 use hawser_ir::buf::{RecordBuf, Regions, event_header};
-use hawser_ir::{Chain, ContextId, EventId, EventKind, Ty, When};
+use hawser_ir::{Chain, ContextId, EventId, EventKind, Precondition, Ty};
 
 use crate::Interpreter;
 use crate::halted::Halted;
@@ -18,13 +18,13 @@ pub(crate) fn react(
     out: &mut RecordBuf,
     steps: Option<&mut Steps>,
     halted: Option<&mut Halted>,
-) -> Outcome {
+) -> ChainOutcome {
     if event.len() < size_of::<hawser_ir::abi::EventHeader>() {
-        return Outcome::Done;
+        return ChainOutcome::Done;
     }
     let header = event_header(event);
     let Some(chain) = program.module.chains.get(usize::from(header.event)) else {
-        return Outcome::Done;
+        return ChainOutcome::Done;
     };
     let mut machine = Machine::new(program);
     machine.setting = Setting {
@@ -54,25 +54,25 @@ pub(crate) fn react(
 }
 
 impl<'a> Machine<'a> {
-    fn chain(&mut self, chain: &'a Chain) -> Outcome {
+    fn chain(&mut self, chain: &'a Chain) -> ChainOutcome {
         let outcome = match self.processors(chain) {
-            Ok(()) => Outcome::Done,
-            Err(Halt::Done) => Outcome::Stop,
-            Err(Halt::Refused(code)) => return Outcome::Refused(code),
-            Err(Halt::Assert(index)) => return Outcome::Assert(index),
+            Ok(()) => ChainOutcome::Done,
+            Err(Halt::Done) => ChainOutcome::Stop,
+            Err(Halt::Refused(code)) => return ChainOutcome::Refused(code),
+            Err(Halt::Assert(index)) => return ChainOutcome::Assert(index),
             // Only parsers drop packets. A chain that did would end here.
-            Err(Halt::Drop(_)) => Outcome::Stop,
-            Err(Halt::Halted) => return Outcome::Stop,
+            Err(Halt::Drop(_)) => ChainOutcome::Stop,
+            Err(Halt::Halted) => return ChainOutcome::Stop,
         };
-        self.broken_invariant(chain).map_or(outcome, Outcome::Assert)
+        self.broken_invariant(chain).map_or(outcome, ChainOutcome::Assert)
     }
 
     fn processors(&mut self, chain: &'a Chain) -> Result<(), Halt> {
         for processor in &chain.processors {
             let runs = match processor.when {
-                When::Always => true,
-                When::Found(context) => self.setting.keyed == Some(context),
-                When::NotFound => self.setting.keyed.is_none(),
+                Precondition::Always => true,
+                Precondition::Found(context) => self.setting.keyed == Some(context),
+                Precondition::NotFound => self.setting.keyed.is_none(),
             };
             if runs {
                 if let Some(steps) = &mut self.memory.steps {

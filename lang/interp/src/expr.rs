@@ -90,9 +90,11 @@ impl Machine<'_> {
     /// it, and `TotalLen` both.
     fn wire_fact(&self, fact: WireFact) -> u64 {
         let facts = match (self.blueprint == Loc::NOWHERE, self.cursor) {
-            (true, Some(c)) => {
-                crate::machine::Facts { total: c.end, header: c.at, data: c.end.saturating_sub(c.at) }
-            }
+            (true, Some(c)) => crate::machine::PacketQuantities {
+                total: c.end,
+                header: c.at,
+                data: c.end.saturating_sub(c.at),
+            },
             (true, None) | (false, _) => self.facts,
         };
         match fact {
@@ -161,7 +163,7 @@ impl Machine<'_> {
             Query::HasKey(place, key) => {
                 let key = self.eval(key)?;
                 let list = self.locate(place)?;
-                let sorted = Sorted::of(&self.layout(), list, &place.ty);
+                let sorted = Sorted::new(&self.layout(), list, &place.ty);
                 u64::from(sorted.is_some_and(|s| s.position(&self.memory, key).is_some()))
             }
             Query::FirstFrom(place, prefix) => self.first_from(place, prefix)?,
@@ -195,7 +197,7 @@ impl Machine<'_> {
 
     pub(crate) fn window(&mut self, place: &Place) -> Result<Option<Window>, Halt> {
         let loc = self.locate(place)?;
-        Ok(Window::of(loc, &place.ty))
+        Ok(Window::new(loc, &place.ty))
     }
 
     /// Returns the number of elements, entries or runs.
@@ -204,7 +206,7 @@ impl Machine<'_> {
             Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. } => {
                 list_len(&self.memory, at, *cap)
             }
-            Ty::Window { .. } => Window::of(at, &place.ty).map_or(0, |w| w.len(&self.memory) as u64),
+            Ty::Window { .. } => Window::new(at, &place.ty).map_or(0, |w| w.len(&self.memory) as u64),
             Ty::Id => self.id(at).bytes().len() as u64,
             Ty::Bool
             | Ty::Int { .. }
@@ -240,7 +242,7 @@ impl Machine<'_> {
             self.values.push(value);
         }
         let list = self.locate(place)?;
-        let Some(sorted) = Sorted::of(&self.layout(), list, &place.ty) else {
+        let Some(sorted) = Sorted::new(&self.layout(), list, &place.ty) else {
             return Ok(0);
         };
         let len = sorted.len(&self.memory);

@@ -5,14 +5,14 @@
 //! extend into its `tail`.
 
 use hawser_ir::abi::{Csum, Data, Packet, ParseError};
-use hawser_ir::number::{Shape, reduce};
+use hawser_ir::number::{ScalarShape, reduce};
 use hawser_ir::{
     Blueprint, BlueprintId, Crc32, CrcField, Expr, ExprKind, Fill, LIST_HEADER, Ty, WireField, on_wire,
 };
 
 use crate::bits::BitReader;
 use crate::checksum::{Sum, pseudo_header};
-use crate::machine::{Cursor, Facts, Machine};
+use crate::machine::{Cursor, Machine, PacketQuantities};
 use crate::memory::Loc;
 use crate::wire::{WORD, pieces, sum_range};
 
@@ -54,7 +54,7 @@ impl<'a> Machine<'a> {
         let trailer = self.trailer_len(blueprint, dst);
         let total = end - at;
         let data = total.checked_sub(header + trailer).ok_or(ParseError::Truncated)?;
-        let facts = Facts { total, header, data };
+        let facts = PacketQuantities { total, header, data };
         self.read_trailer(blueprint, dst, &packet, end - trailer, end)?;
 
         self.verify_values(blueprint, dst, facts)?;
@@ -92,7 +92,9 @@ impl<'a> Machine<'a> {
             return Ok(announced.unwrap_or(fixed));
         };
         let end = match &self.module().opt_list(list).len {
-            Some(len) => fixed.saturating_add(self.wire_value(image, Facts::default(), len)? as usize),
+            Some(len) => {
+                fixed.saturating_add(self.wire_value(image, PacketQuantities::default(), len)? as usize)
+            }
             None => limit,
         };
         let area = bytes[..limit].get(fixed..end).ok_or(ParseError::Length)?;
@@ -170,7 +172,11 @@ impl<'a> Machine<'a> {
         let blueprint = self.blueprint(id);
         let bytes = reader.rest();
         let len = self.read_header(blueprint, image, bytes)?;
-        self.verify_values(blueprint, image, Facts { total: len, header: len, data: 0 })?;
+        self.verify_values(
+            blueprint,
+            image,
+            PacketQuantities { total: len, header: len, data: 0 },
+        )?;
         if let Some(false) = checksums(blueprint).next().map(|_| {
             let mut sum = Sum::default();
             sum.add(&bytes[..len]);
@@ -211,14 +217,14 @@ impl<'a> Machine<'a> {
         &mut self,
         blueprint: &Blueprint,
         image: Loc,
-        facts: Facts,
+        facts: PacketQuantities,
     ) -> Result<(), ParseError> {
         for field in blueprint.header.iter().chain(&blueprint.trailer) {
             let WireField::Bits { offset, ty, bits, fill: Some(Fill::Value(expr)), .. } = field else {
                 continue;
             };
             let found = self.load_at(image.plus(*offset as usize), ty);
-            let width = Shape { bits: u32::from(*bits), ..Shape::of(ty) };
+            let width = ScalarShape { bits: u32::from(*bits), ..ScalarShape::from_type(ty) };
             let expected = width.fit(reduce(self.wire_value(image, facts, expr)?, ty));
             if found != expected {
                 let constant = matches!(expr.kind, ExprKind::Const(_));
@@ -289,13 +295,13 @@ impl<'a> Machine<'a> {
     /// True if a conditional header is present.
     pub(crate) fn is_present(&mut self, image: Loc, when: Option<&Expr>) -> Result<bool, ParseError> {
         when.map_or(Ok(true), |when| {
-            Ok(self.wire_value(image, Facts::default(), when)? != 0)
+            Ok(self.wire_value(image, PacketQuantities::default(), when)? != 0)
         })
     }
 
     /// Evaluates a wire expression. It calls no function that could end the parser; if it did, the packet
     /// would be dropped.
-    fn wire_value(&mut self, image: Loc, facts: Facts, expr: &Expr) -> Result<u64, ParseError> {
+    fn wire_value(&mut self, image: Loc, facts: PacketQuantities, expr: &Expr) -> Result<u64, ParseError> {
         self.eval_over(image, facts, expr).map_err(|_| ParseError::Frame)
     }
 }

@@ -9,7 +9,7 @@ use crate::Interpreter;
 use crate::chain;
 use crate::machine::{Halt, Machine, Setting};
 use crate::memory::{Loc, Region};
-use crate::steps::{Call, Memory, Steps};
+use crate::steps::{Call, LastingMemory, Steps};
 
 /// The memory of a chain before it ran, or at the point where it halted.
 #[derive(Clone, Debug, Default)]
@@ -43,13 +43,13 @@ pub struct Variable {
 impl Variable {
     /// Returns a variable that covers a whole region.
     #[must_use]
-    pub fn whole(name: impl Into<String>, ty: Ty, memory: Memory) -> Variable {
+    pub fn whole(name: impl Into<String>, ty: Ty, memory: LastingMemory) -> Variable {
         let region = match memory {
-            Memory::Event => Region::Event,
-            Memory::Keyed => Region::Keyed,
-            Memory::Fresh => Region::Fresh,
-            Memory::Global(context) => Region::Global(context.0),
-            Memory::Scratch => Region::Scratch,
+            LastingMemory::Event => Region::Event,
+            LastingMemory::Keyed => Region::Keyed,
+            LastingMemory::Fresh => Region::Fresh,
+            LastingMemory::Global(context) => Region::Global(context.0),
+            LastingMemory::Scratch => Region::Scratch,
         };
         Variable { name: name.into(), ty, loc: Loc::start(region) }
     }

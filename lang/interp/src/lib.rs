@@ -38,13 +38,13 @@ mod unsupported;
 mod wire;
 
 pub use halted::{Halted, Variable};
-pub use steps::{Call, Memory, Statement, Steps, Write};
+pub use steps::{Call, LastingMemory, Statement, Steps, Write};
 pub use unsupported::Unsupported;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use hawser_ir::abi::{Built, Outcome, Packet, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, ChainOutcome, Packet, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions};
 use hawser_ir::{BlueprintId, Module};
 
@@ -116,7 +116,7 @@ impl Interpreter {
 
     /// Runs the chain of one event (header first) and appends its records to `out`. Contexts and the
     /// scratchpad are changed in place.
-    pub fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    pub fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         chain::react(self, event, memory, out, None, None)
     }
 
@@ -129,7 +129,7 @@ impl Interpreter {
         memory: &mut Regions<'_>,
         out: &mut RecordBuf,
         steps: &mut Steps,
-    ) -> Outcome {
+    ) -> ChainOutcome {
         steps.begin(out.bytes().len());
         chain::react(self, event, memory, out, Some(steps), None)
     }

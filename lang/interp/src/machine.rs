@@ -7,12 +7,12 @@ use std::cell::Cell;
 
 use hawser_ir::abi::{MAX_RULE_ARGS, Packet, ParseError};
 use hawser_ir::buf::{EventBuf, RecordBuf};
-use hawser_ir::number::Shape;
+use hawser_ir::number::ScalarShape;
 use hawser_ir::{Arg, Base, ContextId, Func, FuncId, FuncParam, Layout, Module, Place};
 
 use crate::Interpreter;
 use crate::halted::Halted;
-use crate::memory::{Loc, Memory, Region};
+use crate::memory::{Loc, Region, RunMemory};
 
 /// The reasons why a run ends before its last statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) enum Halt {
 
 /// The continuation after a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub(crate) enum ControlFlow {
     Next,
     Break,
     Continue,
@@ -40,7 +40,7 @@ pub(crate) enum Flow {
 
 /// Quantities of the packet being built or parsed, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct PacketQuantities {
     pub(crate) total: usize,
     pub(crate) header: usize,
     pub(crate) data: usize,
@@ -72,7 +72,7 @@ pub(crate) struct Setting {
 /// The running function's part of the stacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Frame {
-    /// The start of its variables in [`Memory::stack`].
+    /// The start of its variables in [`RunMemory::stack`].
     pub(crate) base: usize,
     /// The start of its references in [`Machine::refs`].
     pub(crate) refs: usize,
@@ -80,7 +80,7 @@ pub(crate) struct Frame {
 
 pub(crate) struct Machine<'a> {
     pub(crate) program: &'a Interpreter,
-    pub(crate) memory: Memory<'a>,
+    pub(crate) memory: RunMemory<'a>,
     pub(crate) setting: Setting,
     pub(crate) records: Option<&'a mut RecordBuf>,
     pub(crate) events: Option<(&'a mut EventBuf, usize)>,
@@ -89,7 +89,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) keyed: Region,
     /// The location of [`Base::Blueprint`].
     pub(crate) blueprint: Loc,
-    pub(crate) facts: Facts,
+    pub(crate) facts: PacketQuantities,
     pub(crate) rule_args: [u64; MAX_RULE_ARGS],
     /// Bytes of a record that are not in memory.
     pub(crate) spare: Vec<u8>,
@@ -122,14 +122,14 @@ impl<'a> Machine<'a> {
         let Stacks { stack, previous, spare, values, refs } = STACKS.take();
         Machine {
             program,
-            memory: Memory { stack, previous, ..Memory::default() },
+            memory: RunMemory { stack, previous, ..RunMemory::default() },
             setting: Setting::default(),
             records: None,
             events: None,
             cursor: None,
             keyed: Region::Keyed,
             blueprint: Loc::NOWHERE,
-            facts: Facts::default(),
+            facts: PacketQuantities::default(),
             rule_args: [0; MAX_RULE_ARGS],
             spare,
             values,
@@ -199,7 +199,7 @@ impl<'a> Machine<'a> {
                     let value = self.eval(expr)?;
                     if let FuncParam::Value { ty, offset, .. } = param {
                         let loc = Loc { region: Region::Stack, at: frame.base + *offset as usize };
-                        self.memory.write(loc, Shape::of(ty).size(), value);
+                        self.memory.write(loc, ScalarShape::from_type(ty).size(), value);
                     }
                 }
             }
@@ -235,8 +235,8 @@ impl<'a> Machine<'a> {
         self.memory.stack.truncate(frame.base);
         self.refs.truncate(frame.refs);
         match flow? {
-            Flow::Return(value) => Ok(value),
-            Flow::Next | Flow::Break | Flow::Continue => Ok(0),
+            ControlFlow::Return(value) => Ok(value),
+            ControlFlow::Next | ControlFlow::Break | ControlFlow::Continue => Ok(0),
         }
     }
 }

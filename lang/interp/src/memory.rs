@@ -53,7 +53,7 @@ impl Loc {
 
 /// All regions of one run. Regions that a run does not use stay empty.
 #[derive(Default)]
-pub(crate) struct Memory<'a> {
+pub(crate) struct RunMemory<'a> {
     pub(crate) stack: Vec<u8>,
     pub(crate) event: &'a mut [u8],
     pub(crate) keyed: &'a mut [u8],
@@ -67,7 +67,7 @@ pub(crate) struct Memory<'a> {
     pub(crate) steps: Option<&'a mut Steps>,
 }
 
-impl Memory<'_> {
+impl RunMemory<'_> {
     #[inline]
     fn region(&self, region: Region) -> &[u8] {
         match region {

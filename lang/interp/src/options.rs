@@ -9,7 +9,7 @@ use hawser_ir::{BlueprintId, LIST_HEADER, OPTION_TAG, OptListId, WireConstant};
 
 use crate::bits::{BitReader, BitWriter};
 use crate::containers::list_len;
-use crate::machine::{Facts, Machine};
+use crate::machine::{Machine, PacketQuantities};
 use crate::memory::Loc;
 
 impl<'a> Machine<'a> {
@@ -94,7 +94,11 @@ impl<'a> Machine<'a> {
         } else {
             0
         };
-        self.verify_values(blueprint, image, Facts { total: header + data, header, data })?;
+        self.verify_values(
+            blueprint,
+            image,
+            PacketQuantities { total: header + data, header, data },
+        )?;
         if let Some(cursor) = self.cursor {
             let end = cursor.end.min(cursor.packet.head.len());
             self.set_data(blueprint, image, &cursor.packet, end.saturating_sub(data), data);

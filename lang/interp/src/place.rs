@@ -1,6 +1,6 @@
 //! From places to locations, and the scalars there.
 
-use hawser_ir::number::{Shape, reduce};
+use hawser_ir::number::{ScalarShape, reduce};
 use hawser_ir::{Index, LIST_HEADER, OPTION_TAG, Place, Step, Ty};
 
 use crate::containers::list_len;
@@ -31,7 +31,7 @@ impl Machine<'_> {
             Index::Tag(tag) => self.find_tag(list, step.cap, step.stride as usize, *tag),
             Index::Key(key, field) => {
                 let key = self.eval(key)?;
-                let size = Shape::of(&field.ty).size();
+                let size = ScalarShape::from_type(&field.ty).size();
                 let len = list_len(&self.memory, list, step.cap);
                 let first = list.plus((step.header + field.offset) as usize);
                 (0..len).find(|i| {
@@ -73,7 +73,7 @@ impl Machine<'_> {
     /// Loads a scalar of a type at a location.
     #[inline]
     pub(crate) fn load_at(&self, loc: Loc, ty: &Ty) -> u64 {
-        reduce(self.memory.read(loc, Shape::of(ty).size()), ty)
+        reduce(self.memory.read(loc, ScalarShape::from_type(ty).size()), ty)
     }
 
     /// Stores a scalar, reduced to the place's width.
@@ -87,7 +87,8 @@ impl Machine<'_> {
     /// Stores a scalar of a type at a location, reduced to its width.
     #[inline]
     pub(crate) fn store_at(&mut self, loc: Loc, ty: &Ty, value: u64) {
-        self.memory.write(loc, Shape::of(ty).size(), reduce(value, ty));
+        self.memory
+            .write(loc, ScalarShape::from_type(ty).size(), reduce(value, ty));
     }
 
     /// Returns the size in memory of a value of a type, in bytes.

@@ -1,9 +1,10 @@
 //! Data that is computed once per module instead of for each event: layouts, initial values, and the
 //! constants that distinguish options.
 
-use hawser_ir::number::Shape;
+use hawser_ir::number::ScalarShape;
 use hawser_ir::{
-    Blueprint, BlueprintId, Layout, Module, OptListId, Source, Struct, StructId, Ty, WireConstant, WireField,
+    Blueprint, BlueprintId, Layout, Module, OptListId, ParserInput, Struct, StructId, Ty, WireConstant,
+    WireField,
 };
 
 /// Tables that accompany a module.
@@ -82,7 +83,7 @@ fn set_defaults(structs: &[Struct], structure: &Struct, at: usize, bytes: &mut [
         if let Ty::Struct(id) = field.ty {
             set_defaults(structs, &structs[id.0 as usize], at, bytes);
         } else if let Some(value) = field.default {
-            let size = Shape::of(&field.ty).size();
+            let size = ScalarShape::from_type(&field.ty).size();
             let native = if cfg!(target_endian = "little") {
                 value
             } else {
@@ -102,9 +103,9 @@ fn static_len(blueprint: &Blueprint) -> Option<usize> {
 /// Returns the protocol number of the first parser of packets; for a parser of UDP datagrams, UDP's number.
 fn protocol(module: &Module) -> u8 {
     let number = |source| match source {
-        Source::Ip(number) => Some(number),
-        Source::Udp(_) => Some(17),
-        Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
+        ParserInput::Ip(number) => Some(number),
+        ParserInput::Udp(_) => Some(17),
+        ParserInput::Trimmed(_) | ParserInput::IcmpError | ParserInput::App(_) | ParserInput::Start => None,
     };
     module.parsers.iter().find_map(|p| number(p.source)).unwrap_or(0)
 }

@@ -63,7 +63,7 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
     /// The memory that was written to.
-    pub memory: Memory,
+    pub memory: LastingMemory,
     /// The byte range in that memory.
     pub bytes: Range<usize>,
     /// The statement that wrote.
@@ -74,7 +74,7 @@ pub struct Write {
 
 /// Memory that outlives a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub enum LastingMemory {
     /// The event. Writes to it are not recorded.
     Event,
     /// The keyed context.
@@ -152,10 +152,10 @@ impl Steps {
     /// Records that bytes are about to be written.
     pub(crate) fn written(&mut self, loc: Loc, len: usize) {
         let memory = match loc.region {
-            Region::Keyed => Memory::Keyed,
-            Region::Fresh => Memory::Fresh,
-            Region::Global(context) => Memory::Global(ContextId(context)),
-            Region::Scratch => Memory::Scratch,
+            Region::Keyed => LastingMemory::Keyed,
+            Region::Fresh => LastingMemory::Fresh,
+            Region::Global(context) => LastingMemory::Global(ContextId(context)),
+            Region::Scratch => LastingMemory::Scratch,
             Region::Nowhere
             | Region::Stack
             | Region::Event

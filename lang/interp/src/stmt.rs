@@ -1,26 +1,28 @@
 //! Statements: one arm per node.
 
 use hawser_ir::abi::{Data, EventHeader, Id};
-use hawser_ir::number::Shape;
+use hawser_ir::number::ScalarShape;
 use hawser_ir::{ContainerOp, Expr, IdPart, Items, Operand, Place, Stmt, StmtKind, Ty};
 
 use crate::containers::{List, Sorted};
-use crate::machine::{Flow, Halt, Machine};
+use crate::machine::{ControlFlow, Halt, Machine};
 use crate::memory::{Loc, Region};
 
 impl<'a> Machine<'a> {
     /// Runs statements in order, up to the first that leaves the block.
-    pub(crate) fn block(&mut self, stmts: &'a [Stmt]) -> Result<Flow, Halt> {
+    pub(crate) fn block(&mut self, stmts: &'a [Stmt]) -> Result<ControlFlow, Halt> {
         for stmt in stmts {
             match self.stmt(stmt)? {
-                Flow::Next => {}
-                elsewhere @ (Flow::Break | Flow::Continue | Flow::Return(_)) => return Ok(elsewhere),
+                ControlFlow::Next => {}
+                elsewhere @ (ControlFlow::Break | ControlFlow::Continue | ControlFlow::Return(_)) => {
+                    return Ok(elsewhere);
+                }
             }
         }
-        Ok(Flow::Next)
+        Ok(ControlFlow::Next)
     }
 
-    fn stmt(&mut self, stmt: &'a Stmt) -> Result<Flow, Halt> {
+    fn stmt(&mut self, stmt: &'a Stmt) -> Result<ControlFlow, Halt> {
         if let Some(steps) = &mut self.memory.steps {
             steps.at = stmt.span;
             if steps.notes_statements && steps.node(stmt) {
@@ -70,10 +72,10 @@ impl<'a> Machine<'a> {
                 return self.block(taken);
             }
             StmtKind::For { var, from, to, max, body } => return self.count(var, from, to, *max, body),
-            StmtKind::Break => return Ok(Flow::Break),
-            StmtKind::Continue => return Ok(Flow::Continue),
-            StmtKind::Return(None) => return Ok(Flow::Return(0)),
-            StmtKind::Return(Some(expr)) => return Ok(Flow::Return(self.eval(expr)?)),
+            StmtKind::Break => return Ok(ControlFlow::Break),
+            StmtKind::Continue => return Ok(ControlFlow::Continue),
+            StmtKind::Return(None) => return Ok(ControlFlow::Return(0)),
+            StmtKind::Return(Some(expr)) => return Ok(ControlFlow::Return(self.eval(expr)?)),
             StmtKind::Call(function, args) => {
                 self.call(*function, args)?;
             }
@@ -103,7 +105,7 @@ impl<'a> Machine<'a> {
             StmtKind::PushEvent { event, from } => self.push_event(*event, from)?,
             StmtKind::Drop => return Err(Halt::Drop(hawser_ir::abi::ParseError::Frame)),
         }
-        Ok(Flow::Next)
+        Ok(ControlFlow::Next)
     }
 
     /// Zeroes a value, then sets its structure's defaults.
@@ -151,8 +153,8 @@ impl<'a> Machine<'a> {
         to: &Expr,
         max: u32,
         body: &'a [Stmt],
-    ) -> Result<Flow, Halt> {
-        let shape = Shape::of(&from.ty);
+    ) -> Result<ControlFlow, Halt> {
+        let shape = ScalarShape::from_type(&from.ty);
         let mut next = self.eval(from)?;
         let end = self.eval(to)?;
         for _ in 0..max {
@@ -161,13 +163,13 @@ impl<'a> Machine<'a> {
             }
             self.store(var, next)?;
             match self.block(body)? {
-                Flow::Next | Flow::Continue => {}
-                Flow::Break => break,
-                returned @ Flow::Return(_) => return Ok(returned),
+                ControlFlow::Next | ControlFlow::Continue => {}
+                ControlFlow::Break => break,
+                returned @ ControlFlow::Return(_) => return Ok(returned),
             }
             next = shape.fit(next.wrapping_add(1));
         }
-        Ok(Flow::Next)
+        Ok(ControlFlow::Next)
     }
 
     /// Stores the ids in an event's header.
@@ -190,7 +192,7 @@ impl<'a> Machine<'a> {
         match op {
             ContainerOp::PushBack(place, operand) => {
                 let list = self.locate(place)?;
-                let Some(list) = List::of(&self.layout(), list, &place.ty) else {
+                let Some(list) = List::new(&self.layout(), list, &place.ty) else {
                     return Ok(false);
                 };
                 let end = list.len(&self.memory);
@@ -198,7 +200,7 @@ impl<'a> Machine<'a> {
             }
             ContainerOp::PopFront(place, to) => {
                 let list = self.locate(place)?;
-                let Some(list) = List::of(&self.layout(), list, &place.ty) else {
+                let Some(list) = List::new(&self.layout(), list, &place.ty) else {
                     return Ok(false);
                 };
                 if list.len(&self.memory) == 0 {
@@ -220,7 +222,7 @@ impl<'a> Machine<'a> {
             }
             ContainerOp::Clear(place) => {
                 let loc = self.locate(place)?;
-                if let Some(list) = List::of(&self.layout(), loc, &place.ty) {
+                if let Some(list) = List::new(&self.layout(), loc, &place.ty) {
                     list.clear(&mut self.memory);
                 }
                 Ok(true)
@@ -229,7 +231,7 @@ impl<'a> Machine<'a> {
             ContainerOp::Remove(place, key) => {
                 let key = self.eval(key)?;
                 let loc = self.locate(place)?;
-                let Some(sorted) = Sorted::of(&self.layout(), loc, &place.ty) else {
+                let Some(sorted) = Sorted::new(&self.layout(), loc, &place.ty) else {
                     return Ok(false);
                 };
                 let found = sorted.position(&self.memory, key);
@@ -259,7 +261,7 @@ impl<'a> Machine<'a> {
                 let len = self.size(&from.ty);
                 let from = self.locate(from)?;
                 let list = self.locate(place)?;
-                let Some(list) = List::of(&self.layout(), list, &place.ty) else {
+                let Some(list) = List::new(&self.layout(), list, &place.ty) else {
                     return Ok(false);
                 };
                 let end = list.len(&self.memory);
@@ -301,7 +303,7 @@ impl<'a> Machine<'a> {
     /// Inserts an element in order, or replaces the element with the same key; false if the list is full.
     fn put(&mut self, place: &Place, operand: &Operand) -> Result<bool, Halt> {
         let loc = self.locate(place)?;
-        let Some(sorted) = Sorted::of(&self.layout(), loc, &place.ty) else {
+        let Some(sorted) = Sorted::new(&self.layout(), loc, &place.ty) else {
             return Ok(false);
         };
         // The element may itself lie in the list whose elements move, so its bytes are copied first.

@@ -4,7 +4,7 @@ use hawser_ir::abi::Packet;
 use hawser_ir::{Blueprint, BlueprintId, Expr, WireField};
 
 use crate::checksum::Sum;
-use crate::machine::{Facts, Halt, Machine};
+use crate::machine::{Halt, Machine, PacketQuantities};
 use crate::memory::Loc;
 
 /// The size in bytes of the words in which `hdrlen4_t` counts.
@@ -28,7 +28,12 @@ impl<'a> Machine<'a> {
     }
 
     /// Evaluates a wire expression over a blueprint's image and the quantities of its packet.
-    pub(crate) fn eval_over(&mut self, image: Loc, facts: Facts, expr: &Expr) -> Result<u64, Halt> {
+    pub(crate) fn eval_over(
+        &mut self,
+        image: Loc,
+        facts: PacketQuantities,
+        expr: &Expr,
+    ) -> Result<u64, Halt> {
         let outer = (self.blueprint, self.facts);
         (self.blueprint, self.facts) = (image, facts);
         let value = self.eval(expr);

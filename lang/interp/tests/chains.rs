@@ -4,7 +4,7 @@ use crate::common;
 
 use common::*;
 use hawser_ir::abi::{
-    ContextHeader, ContextRec, EventHeader, Id, NOTIFY_CLOSED, NotifyRec, ON_FRESH, ON_KEYED, Outcome,
+    ChainOutcome, ContextHeader, ContextRec, EventHeader, Id, NOTIFY_CLOSED, NotifyRec, ON_FRESH, ON_KEYED,
     RaiseRec, RecordKind, TimerRec,
 };
 use hawser_ir::buf::{RecordBuf, Regions, event_header, set_event_header};
@@ -14,7 +14,7 @@ const CONN: ContextId = ContextId(0);
 const NOW: u64 = 1_000_000;
 
 /// Builds a chain of one processor on event 0 of [`tcp`]'s module.
-fn program(when: When, kind: EventKind, body: impl FnOnce(&Tcp) -> Vec<StmtKind>) -> Tcp {
+fn program(when: Precondition, kind: EventKind, body: impl FnOnce(&Tcp) -> Vec<StmtKind>) -> Tcp {
     let mut tcp = tcp();
     let rtx = field(&tcp.module, tcp.context, Base::Keyed, "rtx").offset;
     tcp.module.contexts.push(Context {
@@ -36,7 +36,7 @@ fn program(when: When, kind: EventKind, body: impl FnOnce(&Tcp) -> Vec<StmtKind>
 
 /// The results of a chain.
 struct Ran {
-    outcome: Outcome,
+    outcome: ChainOutcome,
     keyed: Vec<u8>,
     fresh: Vec<u8>,
     records: RecordBuf,
@@ -85,7 +85,7 @@ fn rtx(tcp: &Tcp, base: Base) -> Place {
 
 #[test]
 fn a_timer_is_started_and_stopped() {
-    let tcp = program(When::Found(CONN), EventKind::Net, |tcp| {
+    let tcp = program(Precondition::Found(CONN), EventKind::Net, |tcp| {
         let dur = constant(500, Ty::Duration);
         vec![StmtKind::Emit(Instr::TimerStart {
             timer: rtx(tcp, Base::Keyed),
@@ -99,7 +99,7 @@ fn a_timer_is_started_and_stopped() {
     assert_eq!(record.fixed::<TimerRec>().deadline, NOW + 500);
     assert_eq!(number(&tcp.module, tcp.context, &ran.keyed, "rtx"), NOW + 500);
 
-    let tcp = program(When::Always, EventKind::Net, |tcp| {
+    let tcp = program(Precondition::Always, EventKind::Net, |tcp| {
         let forever = constant(abi::INF, Ty::Duration);
         vec![
             StmtKind::Emit(Instr::TimerStop { timer: rtx(tcp, Base::Keyed), index: 0 }),
@@ -123,7 +123,7 @@ fn a_timer_reads_unarmed_in_its_own_event_alone() {
         vec![StmtKind::Store(count(tcp, Base::Keyed), armed)]
     };
     for (kind, armed) in [(EventKind::Timer, 0), (EventKind::Net, 1)] {
-        let tcp = program(When::Always, kind, observe);
+        let tcp = program(Precondition::Always, kind, observe);
         let ran = run(&tcp, true, 9, 123);
         assert_eq!(count_of(&tcp, &ran.keyed), armed, "{kind:?}");
     }
@@ -131,7 +131,7 @@ fn a_timer_reads_unarmed_in_its_own_event_alone() {
 
 #[test]
 fn a_new_context_has_defaults_and_the_reserved_id() {
-    let mut tcp = program(When::NotFound, EventKind::Net, |tcp| {
+    let mut tcp = program(Precondition::NotFound, EventKind::Net, |tcp| {
         let dur = constant(1, Ty::Duration);
         vec![
             StmtKind::Emit(Instr::NewCtx { context: CONN }),
@@ -148,7 +148,7 @@ fn a_new_context_has_defaults_and_the_reserved_id() {
     let fields = &mut tcp.module.structs[tcp.context.0 as usize].fields;
     fields[0].default = Some(77);
     let ran = run(&tcp, false, 0, 0);
-    assert_eq!(ran.outcome, Outcome::Done);
+    assert_eq!(ran.outcome, ChainOutcome::Done);
     assert_eq!(count_of(&tcp, &ran.fresh), 77);
     assert_eq!(
         bytemuck::pod_read_unaligned::<ContextHeader>(&ran.fresh[..40]).id,
@@ -170,7 +170,7 @@ fn a_new_context_has_defaults_and_the_reserved_id() {
 #[test]
 fn ending_a_chain_keeps_its_earlier_effects() {
     let end_with = |end: fn(&Tcp) -> StmtKind| {
-        program(When::Always, EventKind::App, |tcp| {
+        program(Precondition::Always, EventKind::App, |tcp| {
             vec![
                 StmtKind::Store(count(tcp, Base::Keyed), constant(1, uint(32))),
                 end(tcp),
@@ -180,17 +180,17 @@ fn ending_a_chain_keeps_its_earlier_effects() {
     };
     let fails = |_: &Tcp| StmtKind::Assert(constant(0, Ty::Bool), 3);
     for (tcp, outcome, left) in [
-        (end_with(|_| StmtKind::Done), Outcome::Stop, 1),
-        (end_with(|_| StmtKind::Return(None)), Outcome::Done, 1),
+        (end_with(|_| StmtKind::Done), ChainOutcome::Stop, 1),
+        (end_with(|_| StmtKind::Return(None)), ChainOutcome::Done, 1),
         (
             end_with(|_| StmtKind::Refuse(constant(98, uint(32)))),
-            Outcome::Refused(98),
+            ChainOutcome::Refused(98),
             1,
         ),
-        (end_with(fails), Outcome::Assert(3), 1),
+        (end_with(fails), ChainOutcome::Assert(3), 1),
         (
             end_with(|_| StmtKind::Assert(constant(1, Ty::Bool), 3)),
-            Outcome::Done,
+            ChainOutcome::Done,
             2,
         ),
     ] {
@@ -201,19 +201,19 @@ fn ending_a_chain_keeps_its_earlier_effects() {
 
 #[test]
 fn invariants_hold_after_every_chain() {
-    let mut tcp = program(When::Always, EventKind::Net, |tcp| {
+    let mut tcp = program(Precondition::Always, EventKind::Net, |tcp| {
         let more = binary(BinOp::Add, load(count(tcp, Base::Keyed)), constant(1, uint(32)));
         vec![StmtKind::Store(count(tcp, Base::Keyed), more), StmtKind::Done]
     });
     let small = compare(CmpOp::Lt, load(count(&tcp, Base::Keyed)), constant(3, uint(32)));
     tcp.module.contexts[0].invariants.push((small, 8));
-    assert_eq!(run(&tcp, true, 1, 0).outcome, Outcome::Stop);
-    assert_eq!(run(&tcp, true, 2, 0).outcome, Outcome::Assert(8));
+    assert_eq!(run(&tcp, true, 1, 0).outcome, ChainOutcome::Stop);
+    assert_eq!(run(&tcp, true, 2, 0).outcome, ChainOutcome::Assert(8));
 }
 
 #[test]
 fn a_raised_event_carries_its_ids() {
-    let tcp = program(When::Always, EventKind::Net, |tcp| {
+    let tcp = program(Precondition::Always, EventKind::Net, |tcp| {
         let event = place(Base::Local, 0, Ty::Struct(tcp.event));
         vec![
             StmtKind::Init(event.clone()),
@@ -242,7 +242,7 @@ fn a_raised_event_carries_its_ids() {
 /// A helper that ends the chain does so in the middle of an expression, too.
 #[test]
 fn a_helper_may_end_the_chain() {
-    let mut tcp = program(When::Always, EventKind::Net, |tcp| {
+    let mut tcp = program(Precondition::Always, EventKind::Net, |tcp| {
         let call = Expr { ty: uint(32), kind: ExprKind::Call(FuncId(1), vec![]) };
         vec![StmtKind::Store(count(tcp, Base::Keyed), call)]
     });
@@ -252,12 +252,12 @@ fn a_helper_may_end_the_chain() {
     tcp.module.funcs.push(processor);
     tcp.module.chains[0].processors[0].func = FuncId(2);
     let ran = run(&tcp, true, 5, 0);
-    assert_eq!((ran.outcome, count_of(&tcp, &ran.keyed)), (Outcome::Stop, 5));
+    assert_eq!((ran.outcome, count_of(&tcp, &ran.keyed)), (ChainOutcome::Stop, 5));
 }
 
 #[test]
 fn reacting_to_any_event_never_panics() {
-    let tcp = program(When::Always, EventKind::Timer, |tcp| {
+    let tcp = program(Precondition::Always, EventKind::Timer, |tcp| {
         vec![StmtKind::Emit(Instr::TimerStart {
             timer: rtx(tcp, Base::Keyed),
             index: 0,

@@ -399,7 +399,7 @@ pub enum ParseError {
 
 /// The result of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ChainOutcome {
     /// All processors ran to their end.
     Done,
     /// `done;`: the packet's later events are not run.

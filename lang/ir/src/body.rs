@@ -5,7 +5,7 @@
 //! is total: no node traps, and no behaviour is undefined (docs/language.md, Expressions).
 
 use crate::abi::{ContextRec, ExternRec, NotifyRec, PacketRec, QueueRec, RaiseRec, SignalRec, TimerRec};
-use crate::facts::{Access, Exit, Home, Tail, Work};
+use crate::facts::{Exit, Home, PlaceAccess, Tail, Work};
 use crate::module::{
     BlueprintId, ContextId, EventId, ExternId, FuncId, OptMember, QueueId, RuleId, SignalId, TableId,
 };
@@ -257,7 +257,7 @@ nodes! {
         /// Passed by value.
         Value(value: Expr) => value(value);
         /// Passed by reference: structures, lists, windows, ids, addresses.
-        Ref(place: Place) => place(place, Access::Reference);
+        Ref(place: Place) => place(place, PlaceAccess::Reference);
     }
 
     /// A part of an id or of a hashed tuple.
@@ -439,7 +439,7 @@ nodes! {
         /// With a target, the event is for the context with that id; the id `NONE` selects no keyed context.
         /// Without a target, the event is for the chain's context.
         Raise = "raise" { event: EventId, from: Place, target: Option<Place> }
-            => reads(target) place(from, Access::Update) record(size_of::<RaiseRec>()) tail(Tail::Event(*event));
+            => reads(target) place(from, PlaceAccess::Update) record(size_of::<RaiseRec>()) tail(Tail::Event(*event));
         Signal = "signal" { signal: SignalId, from: Place }
             => read(from) record(size_of::<SignalRec>()) tail(Tail::Signal(*signal));
         SetQueueRate = "set_queue_rate" { queue: QueueId, rate: Expr }

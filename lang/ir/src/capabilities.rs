@@ -27,7 +27,7 @@ mod walk;
 
 pub use document::{Capabilities, CapabilitiesError};
 pub use lacks::lacks;
-pub use offer::{Instruction, Limits, Offer, Queue, SourceKind};
+pub use offer::{Instruction, Offer, OfferLimits, QueueOrder, SourceKind};
 pub use pins::pins;
 pub use placement::{Placed, Placement, placements};
 pub use reason::Reason;

@@ -12,7 +12,7 @@ use crate::ty::Ty;
 
 /// The use that is made of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum PlaceAccess {
     /// Its value is used.
     Read,
     /// It is set, or a container in it is changed.
@@ -23,17 +23,17 @@ pub enum Access {
     Reference,
 }
 
-impl Access {
+impl PlaceAccess {
     /// True if the value is used by the node itself.
     #[must_use]
     pub fn reads(self) -> bool {
-        matches!(self, Access::Read | Access::Update)
+        matches!(self, PlaceAccess::Read | PlaceAccess::Update)
     }
 
     /// True if the value is changed by the node itself.
     #[must_use]
     pub fn writes(self) -> bool {
-        matches!(self, Access::Write | Access::Update)
+        matches!(self, PlaceAccess::Write | PlaceAccess::Update)
     }
 }
 
@@ -84,7 +84,7 @@ pub trait Facts<'n>: Sized {
     /// Evaluates a scalar operand.
     fn value(&mut self, _value: &'n Expr) {}
     /// Uses a place.
-    fn place(&mut self, _place: &'n Place, _access: Access) {}
+    fn place(&mut self, _place: &'n Place, _access: PlaceAccess) {}
     /// Passes arguments to a function and calls it.
     fn call(&mut self, _func: FuncId, args: &'n [Arg]) {
         self.nodes(args);
@@ -119,20 +119,20 @@ pub trait Facts<'n>: Sized {
         nodes.into_iter().for_each(|node| self.node(node));
     }
     fn read(&mut self, place: &'n Place) {
-        self.place(place, Access::Read);
+        self.place(place, PlaceAccess::Read);
     }
     fn reads(&mut self, places: impl IntoIterator<Item = &'n Place>) {
         places
             .into_iter()
-            .for_each(|place| self.place(place, Access::Read));
+            .for_each(|place| self.place(place, PlaceAccess::Read));
     }
     fn write(&mut self, place: &'n Place) {
-        self.place(place, Access::Write);
+        self.place(place, PlaceAccess::Write);
     }
     fn writes(&mut self, places: impl IntoIterator<Item = &'n Place>) {
         places
             .into_iter()
-            .for_each(|place| self.place(place, Access::Write));
+            .for_each(|place| self.place(place, PlaceAccess::Write));
     }
     /// Changes a container.
     fn changes(&mut self, container: &'n Place) {
@@ -249,7 +249,7 @@ mod tests {
         fn value(&mut self, value: &'n Expr) {
             self.node(&value.kind);
         }
-        fn place(&mut self, place: &'n Place, _: Access) {
+        fn place(&mut self, place: &'n Place, _: PlaceAccess) {
             self.0.push(place.offset);
         }
     }

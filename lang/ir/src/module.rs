@@ -70,7 +70,7 @@ pub struct Module {
     /// For each event, the keyed contexts on which its chain can create a context; empty if unknown, in which
     /// case any chain may create one. With a keyed context outside this set, the event's remaining ids need
     /// not be looked up.
-    pub creators: Vec<Vec<When>>,
+    pub creators: Vec<Vec<Precondition>>,
     /// The sources of events.
     pub parsers: Vec<Parser>,
     /// Wire formats.
@@ -85,7 +85,7 @@ pub struct Module {
     /// Coalescing rules.
     pub coalesce: Vec<Coalesce>,
     /// Packet queues; the first is the default one.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<PacketQueue>,
     /// Externs by name.
     pub externs: Vec<Extern>,
     /// True if the program reads `op.sub`, the number of a stream, a message or a call.
@@ -182,7 +182,7 @@ pub enum Granularity {
 /// The places of a connection's two ends in a context, as offsets in its memory. Addresses have 16 bytes,
 /// ports 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct EndpointOffsets {
     pub local_ip: u32,
     pub local_port: u32,
     pub remote_ip: u32,
@@ -198,7 +198,7 @@ pub struct Context {
     /// Its memory layout: [`crate::abi::ContextHeader`], then the declared fields, with parts in place.
     pub body: StructId,
     /// `register_ctx_ends`: the connection's two ends.
-    pub ends: Option<Ends>,
+    pub ends: Option<EndpointOffsets>,
     /// `timer_t name -> event;` in order of declaration.
     pub timers: Vec<Timer>,
     /// Boolean expressions over the context ([`crate::Base::Keyed`]) that hold after every chain, each with
@@ -283,13 +283,13 @@ pub struct Chain {
 pub struct Processor {
     pub func: FuncId,
     /// The condition on which it runs.
-    pub when: When,
+    pub when: Precondition,
     pub args: Vec<Place>,
 }
 
 /// The kinds of keyed context on which a processor runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum When {
+pub enum Precondition {
     /// Any result of the lookup, or no result.
     Always,
     /// A context of this type was found.
@@ -318,7 +318,7 @@ pub struct Bounds {
 
 /// The source of a parser's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum ParserInput {
     /// Packets of an IP protocol.
     Ip(u8),
     /// Datagrams to a UDP port.
@@ -404,7 +404,7 @@ impl AppOp {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parser {
     /// The source of its input.
-    pub source: Source,
+    pub source: ParserInput,
     pub func: FuncId,
     /// The maximum number of events that it can yield.
     pub max_events: u32,
@@ -548,7 +548,7 @@ pub struct Coalesce {
 
 /// A packet queue of a `sched`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Queue {
+pub struct PacketQueue {
     /// `sched.queue`; `default` for the first.
     pub name: String,
     pub policy: QueuePolicy,
@@ -622,7 +622,7 @@ impl Module {
 
     /// Returns the parser for a source, with its index.
     #[must_use]
-    pub fn parser(&self, source: Source) -> Option<(usize, &Parser)> {
+    pub fn parser(&self, source: ParserInput) -> Option<(usize, &Parser)> {
         self.parsers.iter().enumerate().find(|(_, p)| p.source == source)
     }
 

@@ -9,18 +9,18 @@ use crate::{BinOp, Builtin, CmpOp, Ty, UnOp};
 
 /// The properties of a scalar type that arithmetic depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct ScalarShape {
     pub bits: u32,
     pub signed: bool,
     pub circular: bool,
 }
 
-impl Shape {
+impl ScalarShape {
     /// Returns the shape of a scalar type; it is never called for aggregates.
     #[inline]
-    pub fn of(ty: &Ty) -> Shape {
+    pub fn from_type(ty: &Ty) -> ScalarShape {
         let (bits, signed) = ty.width().unwrap_or((64, false));
-        Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
+        ScalarShape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
     }
 
     /// Returns the size of the type in memory, in bytes.
@@ -57,7 +57,7 @@ impl Shape {
 
     /// Returns the value's own bits, without sign extension.
     fn raw(self, value: u64) -> u64 {
-        Shape { signed: false, ..self }.fit(value)
+        ScalarShape { signed: false, ..self }.fit(value)
     }
 
     /// True if `a < b` in the type's order.
@@ -79,14 +79,14 @@ pub fn reduce(value: u64, ty: &Ty) -> u64 {
     if matches!(ty, Ty::Bool) {
         u64::from(value != 0)
     } else {
-        Shape::of(ty).fit(value)
+        ScalarShape::from_type(ty).fit(value)
     }
 }
 
 /// Arithmetic in the type's width.
 #[inline]
 pub fn binary(op: BinOp, a: u64, b: u64, ty: &Ty) -> u64 {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     let amount = || shape.raw(b) % u64::from(shape.bits);
     let value = match op {
         BinOp::Add => a.wrapping_add(b),
@@ -125,7 +125,7 @@ impl CmpOp {
 /// Compares two values of the given type.
 #[inline]
 pub fn compare(op: CmpOp, a: u64, b: u64, ty: &Ty) -> bool {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     match op {
         CmpOp::Eq => a == b,
         CmpOp::Ne => a != b,
@@ -140,7 +140,7 @@ pub fn compare(op: CmpOp, a: u64, b: u64, ty: &Ty) -> bool {
 pub fn unary(op: UnOp, a: u64, ty: &Ty) -> u64 {
     match op {
         UnOp::Neg => reduce(a.wrapping_neg(), ty),
-        UnOp::Not => Shape::of(ty).fit(!a),
+        UnOp::Not => ScalarShape::from_type(ty).fit(!a),
         UnOp::LogicalNot => u64::from(a == 0),
     }
 }
@@ -149,7 +149,7 @@ pub fn unary(op: UnOp, a: u64, ty: &Ty) -> u64 {
 /// caller reduces the value to the result's type.
 #[inline]
 pub fn builtin(function: Builtin, [a, b, c]: [u64; 3], ty: &Ty) -> u64 {
-    let shape = Shape::of(ty);
+    let shape = ScalarShape::from_type(ty);
     match function {
         Builtin::Min => {
             if shape.less(a, b) {
@@ -183,7 +183,7 @@ pub fn builtin(function: Builtin, [a, b, c]: [u64; 3], ty: &Ty) -> u64 {
 }
 
 /// Returns the distance between two values; on `seq<W>`, the shorter distance around the circle.
-fn abs_diff(a: u64, b: u64, shape: Shape) -> u64 {
+fn abs_diff(a: u64, b: u64, shape: ScalarShape) -> u64 {
     if shape.less(a, b) {
         shape.raw(b.wrapping_sub(a))
     } else {
@@ -192,7 +192,7 @@ fn abs_diff(a: u64, b: u64, shape: Shape) -> u64 {
 }
 
 /// `a * b / c` with a 128-bit intermediate product; 0 if `c` is 0.
-fn mul_div(a: u64, b: u64, c: u64, shape: Shape) -> u64 {
+fn mul_div(a: u64, b: u64, c: u64, shape: ScalarShape) -> u64 {
     if c == 0 {
         0
     } else if shape.signed {

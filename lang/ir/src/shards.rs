@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use crate::body::{Arg, Base, Instr, Place, Span, StmtKind};
-use crate::module::{Chain, Context, FuncId, Module, QueuePolicy, Source, When};
+use crate::module::{Chain, Context, FuncId, Module, ParserInput, Precondition, QueuePolicy};
 use crate::visit::{self, reached, statements};
 
 /// The way in which a program's state can be shared out.
@@ -33,8 +33,8 @@ pub struct Pin {
 impl Shards {
     /// Determines the way in which the state of a program can be shared out.
     #[must_use]
-    pub fn of(module: &Module) -> Shards {
-        let effects = Effects::of(module);
+    pub fn from_module(module: &Module) -> Shards {
+        let effects = Effects::from_module(module);
         let mut shards = Shards::default();
         let mut pin = |text: String, span| shards.pins.push(Pin { text, span });
         let has_ends = |context: &Context| context.ends.is_some();
@@ -105,7 +105,8 @@ fn is_keyed(chain: &Chain) -> bool {
     let is_own = |place: &Place| matches!(place.base, Base::Keyed | Base::Fresh);
     let mut processors = chain.processors.iter();
     chain.creates.is_some()
-        || processors.any(|processor| processor.when != When::Always || processor.args.iter().any(is_own))
+        || processors
+            .any(|processor| processor.when != Precondition::Always || processor.args.iter().any(is_own))
 }
 
 /// The effects of functions on `GLOBAL` contexts, and the events that occur in a running stack.
@@ -121,7 +122,7 @@ struct Effects {
 }
 
 impl Effects {
-    fn of(module: &Module) -> Effects {
+    fn from_module(module: &Module) -> Effects {
         let mut effects = Effects {
             writes: writes(module),
             given: given(module),
@@ -224,7 +225,7 @@ fn given(module: &Module) -> BTreeSet<u32> {
     for parser in module
         .parsers
         .iter()
-        .filter(|parser| parser.source != Source::Start)
+        .filter(|parser| parser.source != ParserInput::Start)
     {
         for func in reached(module, parser.func) {
             statements(&module.funcs[func.0 as usize].body, &mut |stmt| {

@@ -89,12 +89,12 @@ pub struct Field {
     /// The initial value, for scalars that have one.
     pub default: Option<u64>,
     /// The access that the interactive layer has.
-    pub access: Access,
+    pub access: AccessRights,
 }
 
 /// The rights of the interactive layer on a field. Without any, the field is not visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Access {
+pub struct AccessRights {
     /// Declared `observable` (or `modifiable`, which implies it).
     pub observable: bool,
     /// Declared `modifiable(min, max)`, both inclusive.

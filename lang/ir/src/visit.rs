@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use crate::body::{Arg, Expr, Place, Stmt, StmtKind};
-pub use crate::facts::Access;
+pub use crate::facts::PlaceAccess;
 use crate::facts::{Exit, Facts, Home, Node};
 use crate::module::{FuncId, Module};
 
@@ -22,7 +22,7 @@ pub trait Visitor<'n> {
     /// An expression, before its parts.
     fn expr(&mut self, _expr: &'n Expr) {}
     /// A place, after the expressions in its indices.
-    fn place(&mut self, _place: &'n Place, _access: Access) {}
+    fn place(&mut self, _place: &'n Place, _access: PlaceAccess) {}
     /// A call, after its arguments.
     fn call(&mut self, _func: FuncId, _args: &'n [Arg]) {}
 }
@@ -53,10 +53,10 @@ pub fn visit_node<'n>(v: &mut (impl Visitor<'n> + ?Sized), node: &'n impl Node) 
 }
 
 /// Visits the places of a body, each with its kind of access.
-pub fn places<'n>(stmts: &'n [Stmt], visit: impl FnMut(&'n Place, Access)) {
+pub fn places<'n>(stmts: &'n [Stmt], visit: impl FnMut(&'n Place, PlaceAccess)) {
     struct Places<F>(F);
-    impl<'n, F: FnMut(&'n Place, Access)> Visitor<'n> for Places<F> {
-        fn place(&mut self, place: &'n Place, access: Access) {
+    impl<'n, F: FnMut(&'n Place, PlaceAccess)> Visitor<'n> for Places<F> {
+        fn place(&mut self, place: &'n Place, access: PlaceAccess) {
             self.0(place, access);
         }
     }
@@ -124,8 +124,8 @@ impl StmtKind {
 
     /// Returns the effects of a statement itself, without those of the blocks inside it.
     #[must_use]
-    pub fn effects(&self) -> Effects {
-        let mut effects = Effects::default();
+    pub fn effects(&self) -> StmtEffects {
+        let mut effects = StmtEffects::default();
         self.facts(&mut effects);
         effects
     }
@@ -133,7 +133,7 @@ impl StmtKind {
 
 /// The effects of a statement other than on places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effects {
+pub struct StmtEffects {
     /// The destination of a statement that never continues with the next one.
     pub exit: Option<Exit>,
     /// True if it may end the chain or the parser.
@@ -144,7 +144,7 @@ pub struct Effects {
     pub home: Option<Home>,
 }
 
-impl Facts<'_> for Effects {
+impl Facts<'_> for StmtEffects {
     fn exit(&mut self, exit: Exit) {
         self.exit = Some(exit);
         self.may_end |= exit == Exit::Run;
@@ -174,7 +174,7 @@ impl<'n, V: Visitor<'n> + ?Sized> Facts<'n> for Walk<'_, V> {
         self.node(&value.kind);
     }
 
-    fn place(&mut self, place: &'n Place, access: Access) {
+    fn place(&mut self, place: &'n Place, access: PlaceAccess) {
         self.nodes(place.steps.iter().map(|step| &step.index));
         self.node(&place.base);
         self.0.place(place, access);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hawser_driver::{Memory, compile_with};
+use hawser_driver::{MemoryLoader, compile_with};
 use hawser_ir::Module;
 
 use hawser_ir::capabilities::{Capabilities, Offer, Placement, SourceKind, lacks, pins, placements};
@@ -50,7 +50,7 @@ impl Program<'_> {
 
     fn module(&self) -> Module {
         let text = self.text();
-        let compilation = compile_with(&Memory::new([("p.mtp", text.as_str())]), Path::new("p.mtp"));
+        let compilation = compile_with(&MemoryLoader::new([("p.mtp", text.as_str())]), Path::new("p.mtp"));
         assert!(!compilation.failed(), "{}", compilation.render(false));
         compilation.module.expect("no error, so a module")
     }
@@ -66,7 +66,7 @@ impl Program<'_> {
 }
 
 fn xdp() -> Capabilities {
-    Capabilities::of("xdp").expect("a target")
+    Capabilities::for_target("xdp").expect("a target")
 }
 
 fn kernel(change: impl Fn(&mut Offer)) -> Capabilities {
@@ -294,7 +294,7 @@ fn a_crc_over_the_payload_is_checked_by_the_stack() {
     let text = PLAIN
         .text()
         .replace("data_t data; }", "crc32_t sum over (this); data_t data; }");
-    let compilation = compile_with(&Memory::new([("p.mtp", text.as_str())]), Path::new("p.mtp"));
+    let compilation = compile_with(&MemoryLoader::new([("p.mtp", text.as_str())]), Path::new("p.mtp"));
     assert!(!compilation.failed(), "{}", compilation.render(false));
     let module = compilation.module.expect("no error, so a module");
     let placed = placements(&module, &xdp());
@@ -303,12 +303,15 @@ fn a_crc_over_the_payload_is_checked_by_the_stack() {
         placed[0].reasons[0].text,
         "the payload is checked, by the CRC-32 of `head`"
     );
-    assert_eq!(lacks(&module, &Capabilities::of("host").expect("a target")), []);
+    assert_eq!(
+        lacks(&module, &Capabilities::for_target("host").expect("a target")),
+        []
+    );
 }
 
 #[test]
 fn a_target_without_a_kernel_runs_all_in_the_stack() {
-    let host = Capabilities::of("host").expect("a target");
+    let host = Capabilities::for_target("host").expect("a target");
     assert_eq!(PLAIN.placed(&host).0, Placement::User);
     assert_eq!(lacks(&PLAIN.module(), &host), []);
 }
@@ -320,7 +323,7 @@ fn a_missing_capability_is_reported_with_its_place() {
         more: "extern instr_t look_up(uint64 n) -> found;\nevent found : EVENT { uint64 value; }",
         ..PLAIN
     };
-    let host = Capabilities::of("host").expect("a target");
+    let host = Capabilities::for_target("host").expect("a target");
     let missing = lacks(&externs.module(), &host);
     assert_eq!(missing.len(), 1);
     assert_eq!(missing[0].text, "the target has no extern `look_up`");
@@ -375,7 +378,7 @@ fn pinned(more: &str, chains: &str, deployed: &str) -> Vec<String> {
          deploy {{ register_ep_chains(d); register_ctx_spec(all, GLOBAL); register_ev_parser(begin, start);\n\
          register_ev_parser(parse, ip(6)); {deployed} }}\n"
     );
-    let compilation = compile_with(&Memory::new([("p.mtp", text.as_str())]), Path::new("p.mtp"));
+    let compilation = compile_with(&MemoryLoader::new([("p.mtp", text.as_str())]), Path::new("p.mtp"));
     assert!(!compilation.failed(), "{}", compilation.render(false));
     let module = compilation.module.expect("no error, so a module");
     pins(&module).into_iter().map(|reason| reason.text).collect()

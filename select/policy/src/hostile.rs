@@ -1,7 +1,7 @@
 //! An entry point for a fuzzer to the code that reads documents from outside. It has no other use.
 
 use crate::document::{self, Format, property_json};
-use crate::{Cib, Names, Options, Pib, rank};
+use crate::{Cib, NameTable, Options, Pib, rank};
 
 /// Reads bytes as documents. The first byte selects the format. The rest is policies, nodes and a request
 /// with a line of `%` between them. Readable documents are ranked, with and without reasons, and each result
@@ -17,7 +17,7 @@ pub fn documents(data: &[u8]) {
     let format = if how & 1 == 0 { Format::Json } else { Format::Toml };
     let mut parts = text.splitn(3, "\n%\n");
     let mut part = || parts.next().unwrap_or("{}");
-    let mut names = Names::default();
+    let mut names = NameTable::default();
     let (mut pib, mut cib) = (Pib::default(), Cib::default());
     match document::policies(part(), format, "p", None, &mut names) {
         Ok(read) => read.value.into_iter().for_each(|policy| drop(pib.insert(policy))),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::cib::{Cib, Node, Rows};
 use crate::limits::Limit;
-use crate::names::Names;
+use crate::names::NameTable;
 use crate::pib::Pib;
 use crate::rank::{Options, Ranking, rank};
 use crate::request::Request;
@@ -21,7 +21,7 @@ const REMEMBERED: usize = 256;
 /// 1970, and must not go back.
 #[derive(Debug, Default)]
 pub struct Manager {
-    names: Names,
+    names: NameTable,
     pib: Pib,
     cib: Cib,
     rows: Rows,
@@ -40,12 +40,12 @@ impl Manager {
     }
 
     /// Returns the names with which its documents are read.
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &NameTable {
         &self.names
     }
 
     /// Returns the names for reading documents.
-    pub fn names_mut(&mut self) -> &mut Names {
+    pub fn names_mut(&mut self) -> &mut NameTable {
         &mut self.names
     }
 
@@ -67,7 +67,7 @@ impl Manager {
     /// There are too many nodes or rows. The manager is unchanged.
     pub fn replace(
         &mut self,
-        names: Names,
+        names: NameTable,
         pib: Pib,
         nodes: Vec<(Node, f64)>,
         now: f64,
@@ -184,7 +184,7 @@ impl Manager {
 mod tests {
     use super::*;
     use crate::document::{self, Format};
-    use crate::pib::Kind;
+    use crate::pib::PolicyStage;
 
     const REQUEST: &str = r#"{ "transport": { "value": "TCP" } }"#;
 
@@ -256,7 +256,7 @@ mod tests {
             (0.0, 3.0)
         );
         manager
-            .change_policies(|pib| Ok(pib.remove(Kind::Policy, "P")))
+            .change_policies(|pib| Ok(pib.remove(PolicyStage::Policy, "P")))
             .expect("there is room");
         assert_eq!(
             manager.select(&request, 0.0).expect("few").candidates[0]

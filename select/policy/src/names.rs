@@ -103,12 +103,12 @@ pub(crate) const KNOWN: &[&str] = &[
 
 /// The table of names and their keys.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct NameTable {
     keys: BTreeMap<Arc<str>, Key>,
     texts: Vec<Arc<str>>,
 }
 
-impl Default for Names {
+impl Default for NameTable {
     fn default() -> Self {
         let mut names = Self { keys: BTreeMap::new(), texts: Vec::new() };
         for name in KNOWN {
@@ -118,7 +118,7 @@ impl Default for Names {
     }
 }
 
-impl Names {
+impl NameTable {
     /// Returns the key of a name, which is added if it is unknown. Socket options are converted to their
     /// numbers.
     ///
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn key_constants_match_their_names() {
-        let names = Names::default();
+        let names = NameTable::default();
         let named = [
             (keys::TRANSPORT, "transport"),
             (keys::UID, "uid"),
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn names_ignore_case_and_spelling_variants() {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         assert_eq!(names.intern("MTU"), names.intern("mtu"));
         assert_eq!(names.intern("SO/IPPROTO_TCP/TCP_NODELAY"), names.intern("so/6/1"));
     }
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_number_of_names_is_limited() {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         let limit = (0..)
             .find_map(|n| names.intern(&format!("own/{n}")).err())
             .expect("a limit");

@@ -7,19 +7,19 @@ use crate::properties::Properties;
 
 /// The stage at which an entry applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum PolicyStage {
     /// The entry applies to requests, before the CIB: it defines the meaning of an abstract property.
     Profile,
     /// The entry applies to candidates, after the CIB.
     Policy,
 }
 
-impl Kind {
+impl PolicyStage {
     /// Returns the name in documents.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Profile => "profile",
-            Kind::Policy => "policy",
+            PolicyStage::Profile => "profile",
+            PolicyStage::Policy => "policy",
         }
     }
 }
@@ -30,7 +30,7 @@ pub struct Policy {
     /// The name, in lower case, which is unique among entries of its kind.
     pub uid: Arc<str>,
     /// The stage at which it applies.
-    pub kind: Kind,
+    pub kind: PolicyStage,
     /// The priority. The lowest applies first; of equal ones, the one that was added first.
     pub priority: f64,
     /// A description for people.
@@ -87,14 +87,14 @@ impl Pib {
     }
 
     /// Removes an entry by its name, and returns it.
-    pub fn remove(&mut self, kind: Kind, uid: &str) -> Option<Arc<Policy>> {
+    pub fn remove(&mut self, kind: PolicyStage, uid: &str) -> Option<Arc<Policy>> {
         let list = self.list_mut(kind);
         let place = list.iter().position(|held| held.uid.eq_ignore_ascii_case(uid))?;
         Some(list.remove(place))
     }
 
     /// Returns an entry by its name.
-    pub fn find(&self, kind: Kind, uid: &str) -> Option<&Policy> {
+    pub fn find(&self, kind: PolicyStage, uid: &str) -> Option<&Policy> {
         self.list(kind)
             .iter()
             .find(|held| held.uid.eq_ignore_ascii_case(uid))
@@ -107,17 +107,17 @@ impl Pib {
     }
 
     /// Returns the entries of a kind, in the order in which they apply.
-    pub(crate) fn list(&self, kind: Kind) -> &[Arc<Policy>] {
+    pub(crate) fn list(&self, kind: PolicyStage) -> &[Arc<Policy>] {
         match kind {
-            Kind::Profile => &self.profiles,
-            Kind::Policy => &self.policies,
+            PolicyStage::Profile => &self.profiles,
+            PolicyStage::Policy => &self.policies,
         }
     }
 
-    fn list_mut(&mut self, kind: Kind) -> &mut Vec<Arc<Policy>> {
+    fn list_mut(&mut self, kind: PolicyStage) -> &mut Vec<Arc<Policy>> {
         match kind {
-            Kind::Profile => &mut self.profiles,
-            Kind::Policy => &mut self.policies,
+            PolicyStage::Profile => &mut self.profiles,
+            PolicyStage::Policy => &mut self.policies,
         }
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     fn policy(uid: &str, priority: f64) -> Policy {
         Policy {
             uid: uid.into(),
-            kind: Kind::Policy,
+            kind: PolicyStage::Policy,
             priority,
             description: "".into(),
             replace_matched: false,
@@ -164,7 +164,8 @@ mod tests {
             pib.insert(policy(uid, priority)).expect("there is room");
         }
         assert_eq!(
-            pib.remove(Kind::Policy, "last").map(|policy| policy.uid.clone()),
+            pib.remove(PolicyStage::Policy, "last")
+                .map(|policy| policy.uid.clone()),
             Some("last".into())
         );
         assert_eq!(order(&pib), ["first", "middle"]);
@@ -175,8 +176,8 @@ mod tests {
             .expect("it was there");
         assert_eq!((&*old.uid, old.priority), ("first", 1.0));
         assert_eq!(order(&pib), ["middle", "first"]);
-        assert_eq!(pib.remove(Kind::Policy, "last"), None);
-        assert_eq!(pib.remove(Kind::Profile, "first"), None);
+        assert_eq!(pib.remove(PolicyStage::Policy, "last"), None);
+        assert_eq!(pib.remove(PolicyStage::Profile, "first"), None);
     }
 
     #[test]

@@ -84,7 +84,7 @@ const OPTIONS: &[(&str, u32, u32)] = &[
 
 /// The form of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum NameForm {
     /// The name is not a socket option.
     Other,
     /// `SO/LEVEL/NAME`, which has a number.
@@ -96,14 +96,14 @@ pub(crate) enum Form {
 }
 
 /// Returns the form of `name`.
-pub(crate) fn form(name: &str) -> Form {
+pub(crate) fn form(name: &str) -> NameForm {
     let Some(parts) = parts(name) else {
-        return Form::Other;
+        return NameForm::Other;
     };
     match (parts, number(name)) {
-        ([_, _, ..], Some(_)) => Form::Option,
-        ([level, option], None) if !level.is_empty() && !option.is_empty() => Form::Unknown,
-        _ => Form::Malformed,
+        ([_, _, ..], Some(_)) => NameForm::Option,
+        ([level, option], None) if !level.is_empty() && !option.is_empty() => NameForm::Unknown,
+        _ => NameForm::Malformed,
     }
 }
 
@@ -199,13 +199,13 @@ mod tests {
     #[test]
     fn the_form_of_an_option_name_is_recognised() {
         let rows = [
-            ("transport", Form::Other),
-            ("s", Form::Other),
-            ("SO/IPPROTO_IP/IP_TOS", Form::Option),
-            ("SO/SOL_SOCKET/SO_MPTCP_ENABLED", Form::Unknown),
-            ("SO/1", Form::Malformed),
-            ("SO//1", Form::Malformed),
-            ("SO/1/2/3", Form::Malformed),
+            ("transport", NameForm::Other),
+            ("s", NameForm::Other),
+            ("SO/IPPROTO_IP/IP_TOS", NameForm::Option),
+            ("SO/SOL_SOCKET/SO_MPTCP_ENABLED", NameForm::Unknown),
+            ("SO/1", NameForm::Malformed),
+            ("SO//1", NameForm::Malformed),
+            ("SO/1/2/3", NameForm::Malformed),
         ];
         for (name, expected) in rows {
             assert_eq!(form(name), expected, "{name}");

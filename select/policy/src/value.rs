@@ -50,7 +50,7 @@ pub enum Value {
 
 impl Value {
     /// Returns the value that permits `members`, or `None` if there are none.
-    pub fn of(members: Vec<Scalar>) -> Option<Self> {
+    pub fn from_members(members: Vec<Scalar>) -> Option<Self> {
         let mut distinct: Vec<Scalar> = Vec::with_capacity(members.len());
         for member in members {
             if !distinct.contains(&member) {
@@ -72,7 +72,7 @@ impl Value {
             (Value::Set(members), Value::One(one)) | (Value::One(one), Value::Set(members)) => {
                 members.contains(one).then(|| Value::One(one.clone()))
             }
-            (Value::Set(members), Value::Set(others)) => Value::of(
+            (Value::Set(members), Value::Set(others)) => Value::from_members(
                 members
                     .iter()
                     .filter(|member| others.contains(member))
@@ -82,7 +82,7 @@ impl Value {
             (Value::Set(members), Value::Range(start, end))
             | (Value::Range(start, end), Value::Set(members)) => {
                 let within = |member: &&Scalar| is_within(member, *start, *end);
-                Value::of(members.iter().filter(within).cloned().collect())
+                Value::from_members(members.iter().filter(within).cloned().collect())
             }
             (Value::One(one), Value::Range(start, end)) | (Value::Range(start, end), Value::One(one)) => {
                 is_within(one, *start, *end).then(|| Value::One(one.clone()))
@@ -120,7 +120,7 @@ impl Value {
         match self {
             Value::Any => (!matches!(banned, Value::Any)).then_some(Value::Any),
             Value::One(one) => (!banned.allows(one)).then(|| self.clone()),
-            Value::Set(members) => Value::of(
+            Value::Set(members) => Value::from_members(
                 members
                     .iter()
                     .filter(|member| !banned.allows(member))
@@ -205,7 +205,7 @@ mod tests {
         Scalar::Text(text.into())
     }
     fn set(members: &[Scalar]) -> Value {
-        Value::of(members.to_vec()).expect("it has members")
+        Value::from_members(members.to_vec()).expect("it has members")
     }
 
     /// Each case has the left value, the right value and their overlap, which is checked in both directions.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hawser_policy::document::{self, Diagnostic, Format, SCHEMA};
-use hawser_policy::{Cib, Names, Options, Pib, Rows, rank};
+use hawser_policy::{Cib, NameTable, Options, Pib, Rows, rank};
 use serde_json::{Value, json};
 
 fn files() -> Vec<PathBuf> {
@@ -34,7 +34,7 @@ fn definition(name: &str) -> &'static str {
 }
 
 fn read(text: &str, format: Format, what: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-    let mut names = Names::default();
+    let mut names = NameTable::default();
     match what {
         "nodes" => document::nodes(text, format, "x", &mut names).map(|read| read.warnings),
         "request" => document::request(text, format, &mut names).map(|read| read.warnings),
@@ -80,7 +80,7 @@ fn json_and_toml_mean_the_same() {
     let [json, toml] = ["neat.policy.json", "neat.policy.toml"].map(|name| {
         let path = folder.join(name);
         let text = fs::read_to_string(&path).expect("a readable file");
-        document::policies(&text, format(&path), "x", None, &mut Names::default())
+        document::policies(&text, format(&path), "x", None, &mut NameTable::default())
             .expect("policies")
             .value
     });
@@ -203,7 +203,7 @@ fn hostile_documents_meet_limits() {
 }
 
 fn cib(nodes: &[Value]) -> Cib {
-    let mut names = Names::default();
+    let mut names = NameTable::default();
     let read = document::nodes(&json!(nodes).to_string(), Format::Json, "x", &mut names).expect("nodes");
     let mut cib = Cib::default();
     for node in read.value {
@@ -264,7 +264,7 @@ fn hostile_graphs_meet_limits() {
 /// Policies each of which doubles the candidates.
 #[test]
 fn hostile_policies_meet_limits() {
-    let mut names = Names::default();
+    let mut names = NameTable::default();
     let mut pib = Pib::default();
     for n in 0..40 {
         let text = json!({ "uid": n.to_string(), "properties": [[{ format!("a/{n}"): {} }, { format!("b/{n}"): {} }]] });

@@ -12,7 +12,7 @@ impl Generator {
         self.0.usize(..limit)
     }
 
-    fn of<'a>(&mut self, words: &[&'a str]) -> &'a str {
+    fn choose<'a>(&mut self, words: &[&'a str]) -> &'a str {
         words[self.below(words.len())]
     }
 
@@ -20,7 +20,7 @@ impl Generator {
         const WORDS: &[&str] = &[
             "\"TCP\"", "\"UDP\"", "1", "1500", "true", "false", "-0.0", "1e308", "\"\"", "\"a@b\"", "0.1",
         ];
-        self.of(WORDS).to_owned()
+        self.choose(WORDS).to_owned()
     }
 
     fn value(&mut self) -> String {
@@ -28,10 +28,10 @@ impl Generator {
             0 => "null".into(),
             1 => format!("[{}, {}]", self.scalar(), self.scalar()),
             2 => {
-                let end = self.of(&["5", "\"Inf\"", "1500"]);
+                let end = self.choose(&["5", "\"Inf\"", "1500"]);
                 format!(
                     r#"{{ "start": {}, "end": {end} }}"#,
-                    self.of(&["-1", "\"-inf\"", "1"])
+                    self.choose(&["-1", "\"-inf\"", "1"])
                 )
             }
             _ => self.scalar(),
@@ -58,7 +58,7 @@ impl Generator {
             } else {
                 "".into()
             };
-            let (score, precedence) = (generator.of(&["0", "1", "-2.5", "1e9"]), generator.below(3));
+            let (score, precedence) = (generator.choose(&["0", "1", "-2.5", "1e9"]), generator.below(3));
             let value = generator.value();
             format!(r#"{{ "value": {value}, "score": {score}, "precedence": {precedence}{banned} }}"#)
         };
@@ -69,7 +69,7 @@ impl Generator {
             } else {
                 one_or_two
             };
-            format!(r#""{}": {one_or_two}"#, generator.of(NAMES))
+            format!(r#""{}": {one_or_two}"#, generator.choose(NAMES))
         };
         let mut seen = std::collections::BTreeMap::new();
         for _ in 0..self.below(4) {
@@ -99,8 +99,8 @@ impl Generator {
         };
         let policies = list(self, |generator, n| {
             let (kind, replace) = (
-                generator.of(&["profile", "policy"]),
-                generator.of(&["true", "false"]),
+                generator.choose(&["profile", "policy"]),
+                generator.choose(&["true", "false"]),
             );
             let (matches, groups) = (generator.properties(), generator.groups());
             format!(
@@ -108,8 +108,11 @@ impl Generator {
             )
         });
         let nodes = list(self, |generator, n| {
-            let (root, link) = (generator.of(&["true", "false"]), generator.of(&["true", "false"]));
-            let expire = generator.of(&["-1", "3", "100", "null"]);
+            let (root, link) = (
+                generator.choose(&["true", "false"]),
+                generator.choose(&["true", "false"]),
+            );
+            let expire = generator.choose(&["-1", "3", "100", "null"]);
             let wanted = if generator.below(2) == 0 {
                 generator.properties()
             } else {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hawser_policy::document::{self, Format, property_json};
-use hawser_policy::{Cib, Kind, Names, Options, Pib, Ranking, rank};
+use hawser_policy::{Cib, NameTable, Options, Pib, PolicyStage, Ranking, rank};
 use serde_json::{Value, json};
 
 fn folder() -> PathBuf {
@@ -39,12 +39,15 @@ fn cases() -> Vec<(String, Value)> {
         .collect()
 }
 
-fn ranked(case: &Value, options: Options) -> (Ranking, Names) {
-    let mut names = Names::default();
+fn ranked(case: &Value, options: Options) -> (Ranking, NameTable) {
+    let mut names = NameTable::default();
     let (mut pib, mut cib) = (Pib::default(), Cib::default());
     let now = case["now"].as_f64().expect("a time");
     let learnt = case["learnt"].as_f64().unwrap_or(now);
-    for (entries, kind) in [("profiles", Kind::Profile), ("policies", Kind::Policy)] {
+    for (entries, kind) in [
+        ("profiles", PolicyStage::Profile),
+        ("policies", PolicyStage::Policy),
+    ] {
         if case[entries].is_null() {
             continue;
         }
@@ -73,7 +76,7 @@ fn ranked(case: &Value, options: Options) -> (Ranking, Names) {
 }
 
 /// Returns a ranking in the form of the files of expectations: sets sorted, and equal candidates in order.
-fn described(ranking: &Ranking, names: &Names) -> Value {
+fn described(ranking: &Ranking, names: &NameTable) -> Value {
     let rows = ranking.candidates.iter().map(|candidate| {
         let properties = candidate.properties.iter().map(|(key, property)| {
             let mut json = property_json(property);

@@ -10,7 +10,7 @@
 //! one.
 //!
 //! The cache's clock continues over a restart, like the time since the Unix epoch. Invariants: the cache
-//! keeps no more than [`Limits::entries`] entries, and never answers from an expired entry.
+//! keeps no more than [`CacheLimits::entries`] entries, and never answers from an expired entry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub use snapshot::Snapshot;
 
 /// The key of an outcome. Outcomes of one network are not used on another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Key {
+pub struct CacheKey {
     /// The caller's name for the network that it is attached to, opaque here.
     pub network: Arc<str>,
     /// The destination, as in [`Candidate::remote`].
@@ -41,11 +41,11 @@ pub struct Key {
     pub interface: Arc<str>,
 }
 
-impl Key {
+impl CacheKey {
     /// Returns the key of a candidate on a network.
     #[must_use]
-    pub fn of(network: &Arc<str>, candidate: &Candidate) -> Key {
-        Key {
+    pub fn new(network: &Arc<str>, candidate: &Candidate) -> CacheKey {
+        CacheKey {
             network: Arc::clone(network),
             remote: Arc::clone(&candidate.remote),
             transport: Arc::clone(&candidate.transport),
@@ -58,14 +58,16 @@ impl Key {
 
     fn is_small(&self) -> bool {
         let texts = [&self.network, &self.remote, &self.transport, &self.interface];
-        texts.into_iter().all(|text| text.len() <= Key::MAX_TEXT_BYTES)
+        texts
+            .into_iter()
+            .all(|text| text.len() <= CacheKey::MAX_TEXT_BYTES)
     }
 }
 
 /// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// It won, or would have won.
     Won {
         /// The time from start to success.
@@ -85,7 +87,7 @@ pub enum Outcome {
 
 /// Limits on the number of entries, and their lifetimes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CacheLimits {
     /// The largest number of entries. At the limit, the entry that would expire first is removed.
     pub entries: usize,
     /// The lifetime of entries of winners, losers and winners that stalled.
@@ -98,10 +100,10 @@ pub struct Limits {
     pub max_retry_interval: Duration,
 }
 
-impl Default for Limits {
+impl Default for CacheLimits {
     /// Returns 1024 entries and lifetimes of 600 s (NEAT's), a minute, 10 s and 600 s.
-    fn default() -> Limits {
-        Limits {
+    fn default() -> CacheLimits {
+        CacheLimits {
             entries: 1024,
             outcome: Duration::from_secs(600),
             failure: Duration::from_secs(60),
@@ -112,8 +114,8 @@ impl Default for Limits {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    outcome: Outcome,
+struct CacheEntry {
+    outcome: AttemptOutcome,
     /// The times of recording and of expiry.
     at: Instant,
     until: Instant,
@@ -127,9 +129,9 @@ struct Retry {
     interval: Duration,
 }
 
-impl Entry {
+impl CacheEntry {
     fn is_blocked(&self) -> bool {
-        matches!(self.outcome, Outcome::Failed(why) if why.is_block())
+        matches!(self.outcome, AttemptOutcome::Failed(why) if why.is_block())
     }
 }
 
@@ -140,8 +142,8 @@ const MIN_UNRESPONSIVE: usize = 3;
 /// The recorded outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
-    limits: Limits,
-    entries: BTreeMap<Key, Entry>,
+    limits: CacheLimits,
+    entries: BTreeMap<CacheKey, CacheEntry>,
     /// An upper bound on the number of entries of remotes that did not answer. Each search for those of a
     /// network counts them anew.
     unresponsive: usize,
@@ -150,7 +152,7 @@ pub struct Cache {
 impl Cache {
     /// Makes an empty cache.
     #[must_use]
-    pub fn new(limits: Limits) -> Cache {
+    pub fn new(limits: CacheLimits) -> Cache {
         Cache { limits, entries: BTreeMap::new(), unresponsive: 0 }
     }
 
@@ -168,10 +170,10 @@ impl Cache {
 
     /// Records the result of an attempt. A result that concerns only this host, such as [`Failure::Local`],
     /// is not recorded, nor is a key with a text of more than 256 bytes.
-    pub fn record(&mut self, key: Key, outcome: Outcome, now: Instant) {
+    pub fn record(&mut self, key: CacheKey, outcome: AttemptOutcome, now: Instant) {
         let is_worth_it = match outcome {
-            Outcome::Won { .. } | Outcome::Lost { .. } => true,
-            Outcome::Failed(why) => why.is_block() || why.is_answer(),
+            AttemptOutcome::Won { .. } | AttemptOutcome::Lost { .. } => true,
+            AttemptOutcome::Failed(why) => why.is_block() || why.is_answer(),
         };
         if !is_worth_it || !key.is_small() || self.limits.entries == 0 {
             return;
@@ -185,7 +187,7 @@ impl Cache {
         self.entries.insert(key, entry);
     }
 
-    fn entry(&self, before: Option<Entry>, outcome: Outcome, now: Instant) -> Entry {
+    fn entry(&self, before: Option<CacheEntry>, outcome: AttemptOutcome, now: Instant) -> CacheEntry {
         let limits = &self.limits;
         let longer = before
             .and_then(|entry| entry.retry)
@@ -195,9 +197,9 @@ impl Cache {
             .min(limits.max_retry_interval);
         let retry = Some(Retry { at: now + interval, interval });
         let (lifetime, retry) = match outcome {
-            Outcome::Won { .. } => (limits.outcome, None),
+            AttemptOutcome::Won { .. } => (limits.outcome, None),
             // A loser's entry without its winner's would only make the race wait.
-            Outcome::Lost { had_a_head_start, after } => (
+            AttemptOutcome::Lost { had_a_head_start, after } => (
                 limits.outcome.saturating_sub(after),
                 // A race before the loser's next turn gives no new information, so it does not postpone that
                 // turn.
@@ -206,12 +208,12 @@ impl Cache {
                     .or(retry)
                     .filter(|_| had_a_head_start),
             ),
-            Outcome::Failed(why) if why.is_block() => (limits.outcome.saturating_add(interval), retry),
+            AttemptOutcome::Failed(why) if why.is_block() => (limits.outcome.saturating_add(interval), retry),
             // Another handshake would prove as little, so the candidate is not probed.
-            Outcome::Failed(Failure::Stalled) => (limits.outcome, None),
-            Outcome::Failed(_) => (limits.failure, None),
+            AttemptOutcome::Failed(Failure::Stalled) => (limits.outcome, None),
+            AttemptOutcome::Failed(_) => (limits.failure, None),
         };
-        Entry { outcome, at: now, until: now + lifetime, retry }
+        CacheEntry { outcome, at: now, until: now + lifetime, retry }
     }
 
     fn make_room(&mut self, now: Instant) {
@@ -224,7 +226,7 @@ impl Cache {
             let first = self
                 .entries
                 .iter()
-                .min_by_key(|(_, entry)| (entry.until, matches!(entry.outcome, Outcome::Won { .. })));
+                .min_by_key(|(_, entry)| (entry.until, matches!(entry.outcome, AttemptOutcome::Won { .. })));
             let Some(key) = first.map(|(key, _)| key.clone()) else {
                 return;
             };
@@ -234,7 +236,7 @@ impl Cache {
 
     /// Returns the knowledge about a candidate. After one caller has received `probe`, no other receives it
     /// until an outcome is recorded or the next try is due.
-    pub fn consult(&mut self, key: &Key, now: Instant) -> Knowledge {
+    pub fn consult(&mut self, key: &CacheKey, now: Instant) -> Knowledge {
         let Some(entry) = self.entries.get_mut(key) else {
             return self.of_network(key, now);
         };
@@ -244,39 +246,39 @@ impl Cache {
         }
         let probe = entry.take_turn(now);
         match entry.outcome {
-            Outcome::Won { took } => Knowledge::Won { took },
-            Outcome::Lost { .. } => Knowledge::Lost { probe },
-            Outcome::Failed(_) if entry.is_blocked() => Knowledge::Blocked { probe },
-            Outcome::Failed(_) => Knowledge::Failed,
+            AttemptOutcome::Won { took } => Knowledge::Won { took },
+            AttemptOutcome::Lost { .. } => Knowledge::Lost { probe },
+            AttemptOutcome::Failed(_) if entry.is_blocked() => Knowledge::Blocked { probe },
+            AttemptOutcome::Failed(_) => Knowledge::Failed,
         }
     }
 
     /// Infers knowledge about a candidate from other remotes with the same transport and network. If several
     /// were asked and none answered, the network blocks the transport. It is tried again when one of these
     /// remotes is due.
-    fn of_network(&mut self, key: &Key, now: Instant) -> Knowledge {
+    fn of_network(&mut self, key: &CacheKey, now: Instant) -> Knowledge {
         if self.unresponsive < MIN_UNRESPONSIVE {
             return Knowledge::Unknown;
         }
-        let is_unresponsive = |entry: &&Entry| now < entry.until && entry.retry.is_some();
+        let is_unresponsive = |entry: &&CacheEntry| now < entry.until && entry.retry.is_some();
         self.unresponsive = self.entries.values().filter(is_unresponsive).count();
-        let is_kin = |(other, entry): &(&Key, &mut Entry)| {
+        let is_kin = |(other, entry): &(&CacheKey, &mut CacheEntry)| {
             let is_same = other.network == key.network
                 && other.transport == key.transport
                 && other.interface == key.interface;
             is_same && now < entry.until
         };
-        let kin: Vec<&mut Entry> = self
+        let kin: Vec<&mut CacheEntry> = self
             .entries
             .iter_mut()
             .filter(is_kin)
             .map(|(_, entry)| entry)
             .collect();
         // Any answer, even a refusal, shows that the network does not block the transport.
-        let answers = |entry: &&mut Entry| match entry.outcome {
-            Outcome::Won { .. } => true,
-            Outcome::Failed(_) => !entry.is_blocked(),
-            Outcome::Lost { .. } => false,
+        let answers = |entry: &&mut CacheEntry| match entry.outcome {
+            AttemptOutcome::Won { .. } => true,
+            AttemptOutcome::Failed(_) => !entry.is_blocked(),
+            AttemptOutcome::Lost { .. } => false,
         };
         let unresponsive = kin.iter().filter(|entry| entry.retry.is_some()).count();
         if unresponsive < MIN_UNRESPONSIVE || kin.iter().any(answers) {
@@ -298,8 +300,9 @@ impl Cache {
     /// Removes the blocked, failed and lost entries of a network; winners stay. It is called when an
     /// interface or an address of this network appeared or disappeared, or at any time the caller chooses.
     pub fn network_changed(&mut self, network: &str) {
-        self.entries
-            .retain(|key, entry| *key.network != *network || matches!(entry.outcome, Outcome::Won { .. }));
+        self.entries.retain(|key, entry| {
+            *key.network != *network || matches!(entry.outcome, AttemptOutcome::Won { .. })
+        });
     }
 
     /// Removes all entries.
@@ -308,7 +311,7 @@ impl Cache {
     }
 }
 
-impl Entry {
+impl CacheEntry {
     /// Returns whether a try is due, and if so, schedules the next one.
     fn take_turn(&mut self, now: Instant) -> bool {
         let Some(retry) = self.retry.as_mut().filter(|retry| retry.at <= now) else {

@@ -49,7 +49,7 @@ pub enum Handshake {
 
 /// The data of a SVCB or HTTPS record (RFC 9460) about a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Service {
+pub struct ServiceParameters {
     /// The record's SvcPriority. Lower comes first; 0 is an alias and not a service.
     pub priority: u16,
     /// True if the records name other endpoints than the requested one. In that case every rule that sorts
@@ -74,7 +74,7 @@ pub struct Candidate {
     /// The policy's class, where 0 is the best. [`crate::Spacing::Priority`] turns it into a delay.
     pub priority: u16,
     /// The data of the SVCB or HTTPS record that names it, if one does.
-    pub service: Option<Service>,
+    pub service: Option<ServiceParameters>,
     /// Its rank by rules 1 to 8 of RFC 6724, section 6, lowest first; see [`crate::rfc6724::ranks`].
     /// Addresses that these rules do not distinguish have the same rank. Without other knowledge, candidates
     /// of one rank stay in the given order, which should be that of rules 9 and 10.

@@ -38,7 +38,7 @@
 //!
 //! Invariants: at most one candidate wins. When the race is over, every started attempt has won, failed or
 //! been cancelled. A race is over by its deadline. No candidate with less security than requested is started.
-//! Memory is bounded by [`Race::MAX_CANDIDATES`] and [`Limits`].
+//! Memory is bounded by [`Race::MAX_CANDIDATES`] and [`CacheLimits`].
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -52,8 +52,8 @@ mod race;
 pub mod resolve;
 pub mod rfc6724;
 
-pub use cache::{Cache, Key, Limits, Outcome, Snapshot};
-pub use candidate::{Candidate, CandidateId, Family, Handshake, Knowledge, Security, Service};
+pub use cache::{AttemptOutcome, Cache, CacheKey, CacheLimits, Snapshot};
+pub use candidate::{Candidate, CandidateId, Family, Handshake, Knowledge, Security, ServiceParameters};
 pub use failure::Failure;
-pub use profile::{Awaited, HeadStart, Interleave, Order, Profile, ProfileError, Spacing, Success};
-pub use race::{Action, Connectionless, Defeat, Event, Question, Questions, Race, Request, Why};
+pub use profile::{Awaited, CandidateOrder, HeadStart, Interleave, Profile, ProfileError, Spacing, Success};
+pub use race::{Action, Connectionless, Defeat, Event, FailureReason, Question, Questions, Race, Request};

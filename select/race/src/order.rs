@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Candidate, Family, Interleave, Knowledge, Order, Profile};
+use crate::{Candidate, CandidateOrder, Family, Interleave, Knowledge, Profile};
 
 /// The main classes of candidates. Interleaving never crosses a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +55,7 @@ pub(crate) fn arrange<'a>(
     let group = |candidate: &Candidate| group(candidate, profile, untried);
     waiting.sort_by_cached_key(|&index| {
         let candidate = all(index);
-        let ranks = profile.order != Order::Given;
+        let ranks = profile.order != CandidateOrder::Given;
         let round_trip = candidate.round_trip.filter(|_| ranks).unwrap_or(Duration::MAX);
         let unused = ranks && !matches!(candidate.known, Knowledge::Won { .. });
         let rank = if ranks { candidate.rank } else { 0 };
@@ -86,7 +86,7 @@ pub(crate) fn arrange<'a>(
             usize::from(first.max(1)),
         );
     }
-    if profile.order == Order::Addresses {
+    if profile.order == CandidateOrder::Addresses {
         let endpoint = |index: usize| {
             let (class, beyond, service, _) = group(all(index));
             (class, beyond, service)
@@ -130,12 +130,12 @@ fn group(candidate: &Candidate, profile: &Profile, untried: u16) -> Group {
         class => class,
     };
     match profile.order {
-        Order::Given => (class, false, 0, 0),
-        Order::Addresses => match candidate.service.filter(|service| service.is_choice) {
+        CandidateOrder::Given => (class, false, 0, 0),
+        CandidateOrder::Addresses => match candidate.service.filter(|service| service.is_choice) {
             Some(service) => (class, false, service.priority, candidate.priority),
             None => (class, true, 0, candidate.priority),
         },
-        Order::Services => match candidate.service {
+        CandidateOrder::Services => match candidate.service {
             Some(service) => (class, false, service.priority, 0),
             None => (class, true, 0, 0),
         },
@@ -210,7 +210,7 @@ fn mix(run: &mut [usize], before: &[usize], combination: impl Fn(usize) -> Combi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CandidateId, Service};
+    use crate::{CandidateId, ServiceParameters};
 
     fn candidates(text: &str) -> Vec<Candidate> {
         let one = |(index, word): (usize, &str)| {
@@ -226,7 +226,7 @@ mod tests {
             candidate.rank = u16::from(family.starts_with('4'));
             if let Some((_, priority)) = family.split_once('/') {
                 let priority = priority.parse().expect("a priority");
-                candidate.service = Some(Service { priority, is_choice: false });
+                candidate.service = Some(ServiceParameters { priority, is_choice: false });
             }
             candidate
         };

@@ -12,7 +12,7 @@ pub struct Profile {
     /// The name, in configurations and results.
     pub name: Cow<'static, str>,
     /// The order of candidates.
-    pub order: Order,
+    pub order: CandidateOrder,
     /// The interleaving of that order, by which one broken family or transport costs one delay, not many.
     pub interleave: Interleave,
     /// The time between one start and the next.
@@ -43,14 +43,15 @@ pub struct Profile {
 /// after the others, and last resorts after these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum CandidateOrder {
     /// By priority, then in the given order, because the policy has decided (NEAT).
     Given,
     /// By priority, then RFC 6724's rank, expected round-trip time, earlier use, and the given order (RFC
     /// 8305, 4).
     Addresses,
-    /// Candidates that a service record names come first, by SvcPriority, then as in [`Order::Addresses`].
-    /// This is version 3's sorting without keys for an encrypted ClientHello, which no client here sends.
+    /// Candidates that a service record names come first, by SvcPriority, then as in
+    /// [`CandidateOrder::Addresses`]. This is version 3's sorting without keys for an encrypted ClientHello,
+    /// which no client here sends.
     Services,
 }
 
@@ -166,7 +167,7 @@ impl Profile {
     /// * An earlier winner starts alone.
     pub const NEAT: Profile = Profile {
         name: Cow::Borrowed("neat"),
-        order: Order::Given,
+        order: CandidateOrder::Given,
         interleave: Interleave::Nothing,
         spacing: Spacing::Priority { step_ms: 10 },
         resolution_delay_ms: 100,
@@ -204,7 +205,7 @@ impl Profile {
     /// * If service records are requested, the race waits for them as for IPv6 addresses (RFC 9460, 5.1).
     pub const RFC8305: Profile = Profile {
         name: Cow::Borrowed("rfc8305"),
-        order: Order::Addresses,
+        order: CandidateOrder::Addresses,
         interleave: Interleave::Families { first: 1 },
         spacing: Spacing::Fixed { delay_ms: 250 },
         resolution_delay_ms: 50,
@@ -219,7 +220,7 @@ impl Profile {
     /// interleaved with each other.
     pub const VERSION3: Profile = Profile {
         name: Cow::Borrowed("v3"),
-        order: Order::Services,
+        order: CandidateOrder::Services,
         interleave: Interleave::TransportsAndFamilies { first: 1 },
         spacing: Spacing::Predicted { fallback_ms: 250, min_ms: 100, max_ms: 2000 },
         ..Profile::RFC8305
@@ -315,7 +316,7 @@ impl Profile {
 
 impl HeadStart {
     /// Returns the head start of a candidate that took this long when it won.
-    pub(crate) fn of(self, took: Duration) -> Duration {
+    pub(crate) fn duration_after(self, took: Duration) -> Duration {
         let max = milliseconds(self.max_ms);
         took.saturating_mul(2)
             .clamp(milliseconds(self.min_ms).min(max), max)

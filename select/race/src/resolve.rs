@@ -19,7 +19,7 @@
 //! ```
 //!
 //! * [`Config`]: the system's configuration, or another one, and the local address of queries
-//! * [`Target`]: the meaning of a text: an address, this host, an invalid name, or a name to ask for
+//! * [`HostTarget`]: the meaning of a text: an address, this host, an invalid name, or a name to ask for
 //! * [`Services`]: the content of SVCB and HTTPS records (RFC 9460)
 //! * [`nat64`]: addresses of the other family, reached through NAT64
 //! * [`ResolveError`]: the errors, with the race's classes
@@ -44,6 +44,6 @@ mod target;
 pub use crate::Question;
 pub use config::{Config, ConfigError, Stamp};
 pub use error::ResolveError;
-pub use resolver::{Answer, Answers, Lookup, MAX_ADDRESSES, Records, Resolver};
-pub use service::{MAX_SERVICES, Service, Services};
-pub use target::{BadName, Target};
+pub use resolver::{Answer, Answers, Lookup, MAX_ADDRESSES, ResolvedRecords, Resolver};
+pub use service::{MAX_SERVICES, ServiceRecord, Services};
+pub use target::{BadName, HostTarget};

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// The source address that the system would choose for a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceAddress {
     /// The source address itself.
     pub address: IpAddr,
     /// The length of its prefix, in bits. Longer matches do not count (2.2).
@@ -23,13 +23,13 @@ pub struct Source {
     pub is_encapsulated: bool,
 }
 
-impl Source {
+impl SourceAddress {
     /// Makes a source without flags. Its prefix is the link's own: 64 bits in IPv6, and all bits in IPv4,
     /// where the length is unknown.
     #[must_use]
-    pub fn new(address: IpAddr) -> Source {
+    pub fn new(address: IpAddr) -> SourceAddress {
         let prefix_length = if address.is_ipv6() { 64 } else { 32 };
-        Source {
+        SourceAddress {
             address,
             prefix_length,
             is_deprecated: false,
@@ -45,7 +45,7 @@ pub struct Destination {
     /// The destination address.
     pub address: IpAddr,
     /// The source address, if there is one.
-    pub source: Option<Source>,
+    pub source: Option<SourceAddress>,
 }
 
 /// A row of the policy table (2.1).
@@ -207,11 +207,11 @@ mod tests {
         let mut words = source.split('+');
         let source = words.next().and_then(|word| word.parse().ok()).map(|address| {
             let flags = words.next().unwrap_or_default();
-            Source {
+            SourceAddress {
                 is_deprecated: flags.contains('d'),
                 is_care_of: flags.contains('c'),
                 is_encapsulated: flags.contains('t'),
-                ..Source::new(address)
+                ..SourceAddress::new(address)
             }
         });
         Destination { address: address.parse().expect("an address"), source }

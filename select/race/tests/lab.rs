@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use hawser_lab::{Lab, Spec};
-use hawser_race::resolve::{Answer, Config, Lookup, Question, Records, ResolveError, Resolver};
+use hawser_race::resolve::{Answer, Config, Lookup, Question, ResolveError, ResolvedRecords, Resolver};
 
 use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
@@ -98,13 +98,13 @@ async fn only(
     resolver: &Resolver,
     name: &str,
     question: Question,
-) -> TestResult<Result<Records, ResolveError>> {
+) -> TestResult<Result<ResolvedRecords, ResolveError>> {
     let answers = all(resolver, &Lookup::https(name, 443)?.only(&[question])).await;
     assert_eq!(answers.len(), 1, "{name}");
     Ok(answers.into_iter().next().ok_or("no answer")?.result)
 }
 
-fn texts(records: &Records) -> Vec<String> {
+fn texts(records: &ResolvedRecords) -> Vec<String> {
     records.addresses.iter().map(ToString::to_string).collect()
 }
 

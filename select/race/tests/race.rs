@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use hawser_lab::{Lab, Spec};
 use hawser_race::resolve::{Answer, Config, Lookup, Resolver};
 use hawser_race::{
-    Action, Candidate, CandidateId, Event, Failure, Profile, Questions, Race, Request, Service,
+    Action, Candidate, CandidateId, Event, Failure, Profile, Questions, Race, Request, ServiceParameters,
 };
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -122,7 +122,7 @@ fn reported(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -
             return Event::Missing { question, why: error.failure() };
         }
     };
-    let mut candidate = |address: IpAddr, service: Option<Service>| {
+    let mut candidate = |address: IpAddr, service: Option<ServiceParameters>| {
         let (id, to) = (
             CandidateId(addresses.len() as u32),
             SocketAddr::new(address, PORT),
@@ -134,7 +134,7 @@ fn reported(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -
     };
     let mut candidates = Vec::new();
     for service in &records.services.services {
-        let described = Service { priority: service.priority, is_choice: false };
+        let described = ServiceParameters { priority: service.priority, is_choice: false };
         candidates.extend(service.hints().map(|address| candidate(address, Some(described))));
     }
     candidates.extend(

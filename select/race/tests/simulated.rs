@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use hawser_race::{
     Action, Candidate, CandidateId, Event, Failure, Family, Handshake, HeadStart, Knowledge, Profile,
-    Question, Questions, Race, Request, Security, Service, Spacing,
+    Question, Questions, Race, Request, Security, ServiceParameters, Spacing,
 };
 use hawser_time::Instant;
 
@@ -347,8 +347,8 @@ fn one(number: u32, times: &[(Question, u64)], rng: &mut fastrand::Rng) -> One {
         Question::Ipv4 => Family::Ipv4,
         Question::Service => [Family::Ipv6, Family::Ipv4][rng.usize(..2)],
     };
-    candidate.service =
-        (question == Question::Service).then(|| Service { priority: 1 + rng.u16(..2), is_choice: false });
+    candidate.service = (question == Question::Service)
+        .then(|| ServiceParameters { priority: 1 + rng.u16(..2), is_choice: false });
     candidate.rank = rng.u16(..2);
     candidate.priority = rng.u16(..8);
     candidate.interface = ["wlan", "wwan"][rng.usize(..2)].into();

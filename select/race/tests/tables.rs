@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use hawser_race::{
-    Action, Candidate, CandidateId, Connectionless, Event, Failure, Family, Handshake, Knowledge, Outcome,
-    Profile, Question, Questions, Race, Request, Security, Service, Why,
+    Action, AttemptOutcome, Candidate, CandidateId, Connectionless, Event, Failure, FailureReason, Family,
+    Handshake, Knowledge, Profile, Question, Questions, Race, Request, Security, ServiceParameters,
 };
 use hawser_time::Instant;
 
@@ -231,22 +231,22 @@ impl Case {
             Action::Won(id) => format!("won {}", name(id)),
             Action::Probe(id) => format!("probe {}", name(id)),
             Action::Wake(at) => format!("wake {}", at.since_origin().as_millis()),
-            Action::Record(id, Outcome::Won { took }) => {
+            Action::Record(id, AttemptOutcome::Won { took }) => {
                 format!("record {} won {}", name(id), took.as_millis())
             }
-            Action::Record(id, Outcome::Lost { had_a_head_start, .. }) => {
+            Action::Record(id, AttemptOutcome::Lost { had_a_head_start, .. }) => {
                 format!(
                     "record {} lost{}",
                     name(id),
                     if *had_a_head_start { " early" } else { "" }
                 )
             }
-            Action::Record(id, Outcome::Failed(why)) => format!("record {} {}", name(id), word(*why)),
+            Action::Record(id, AttemptOutcome::Failed(why)) => format!("record {} {}", name(id), word(*why)),
             Action::AllFailed(defeat) => {
                 let why = match defeat.why {
-                    Why::Exhausted => "exhausted",
-                    Why::Deadline => "deadline",
-                    Why::Cancelled => "cancelled",
+                    FailureReason::Exhausted => "exhausted",
+                    FailureReason::Deadline => "deadline",
+                    FailureReason::Cancelled => "cancelled",
                 };
                 let candidates = defeat
                     .candidates
@@ -296,8 +296,8 @@ fn candidate(number: usize, transport: &str, family: &str, traits: &[&str]) -> O
     Ok(made)
 }
 
-fn service(priority: u16, is_choice: bool) -> Service {
-    Service { priority, is_choice }
+fn service(priority: u16, is_choice: bool) -> ServiceParameters {
+    ServiceParameters { priority, is_choice }
 }
 
 fn knowledge(text: &str) -> Outcomes<Knowledge> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::Statistics;
 
-/// The variables, in the order of [`of`]'s argument.
+/// The variables, in the order of [`statistics`]'s argument.
 pub const VARIABLES: [&str; 12] = [
     "srtt",
     "rttvar",
@@ -26,7 +26,7 @@ pub const VARIABLES: [&str; 12] = [
 
 /// Computes a connection's figures from the values of these variables.
 #[must_use]
-pub fn of(values: [Option<u64>; VARIABLES.len()]) -> Statistics {
+pub fn statistics(values: [Option<u64>; VARIABLES.len()]) -> Statistics {
     let [
         srtt,
         rttvar,
@@ -81,7 +81,7 @@ mod tests {
             65_535,
             2,
         ];
-        let figures = of(values.map(Some));
+        let figures = statistics(values.map(Some));
         assert_eq!(
             (figures.srtt, figures.rttvar),
             (Duration::from_millis(20), Duration::from_millis(5))
@@ -101,17 +101,20 @@ mod tests {
     fn a_closed_window_marks_the_transport_as_blocked() {
         let mut values = [Some(0); VARIABLES.len()];
         (values[2], values[9]) = (Some(1_448), Some(100));
-        assert!(of(values).blocked);
+        assert!(statistics(values).blocked);
     }
 
     /// A program may declare any values under these names.
     #[test]
     fn values_beyond_all_bounds_do_not_overflow() {
-        assert_eq!(of([Some(u64::MAX); VARIABLES.len()]).retransmitted, u64::MAX);
+        assert_eq!(
+            statistics([Some(u64::MAX); VARIABLES.len()]).retransmitted,
+            u64::MAX
+        );
     }
 
     #[test]
     fn a_program_without_known_variables_has_default_statistics() {
-        assert_eq!(of([None; VARIABLES.len()]), Statistics::default());
+        assert_eq!(statistics([None; VARIABLES.len()]), Statistics::default());
     }
 }

@@ -3,7 +3,8 @@
 //! * [`QuicListener`], [`QuicEndpoint`]: open a [`QuicCarrier`]; there is one endpoint for each interface
 //! * [`QuicConnection`]: a connection whose streams are opened and accepted individually, each a
 //!   [`QuicStream`]; for peers that do not speak the session protocol
-//! * [`QuicError`]: reasons why a connection was not opened; [`Broken`]: the reason why one has ended
+//! * [`QuicError`]: reasons why a connection was not opened; [`ConnectionBroken`]: the reason why one has
+//!   ended
 //! * [`QuicOptions`]: the options of a connection
 //! * `figures`: a congestion controller that reports its figures
 //!
@@ -21,5 +22,5 @@ mod streams;
 
 pub use carrier::QuicCarrier;
 pub use endpoint::{Congestion, QuicEndpoint, QuicIncoming, QuicListener, QuicOptions};
-pub use error::{Broken, QuicError};
+pub use error::{ConnectionBroken, QuicError};
 pub use streams::{QuicConnection, QuicStream};

@@ -1,8 +1,8 @@
 //! Carriers over SCTP (RFC 9260) that use several paths at once: usrsctp with concurrent multipath transfer,
 //! in UDP (RFC 6951). The library runs without privilege in a process of its own.
 //!
-//! * [`Stack`]: a stack with its UDP port and its process; [`Stack::connect`], [`Stack::listen`] and
-//!   [`SctpListener`]: open an [`SctpCarrier`]
+//! * [`SctpStack`]: a stack with its UDP port and its process; [`SctpStack::connect`], [`SctpStack::listen`]
+//!   and [`SctpListener`]: open an [`SctpCarrier`]
 //! * [`SctpOptions`]: the options of an association; [`SctpError`]: reasons why it could not be opened
 //! * [`PathStatistics`], [`PathEvent`]: the paths of an association
 //! * `process`: starts the process, watches it and restarts it; `protocol`: the messages between both;
@@ -42,4 +42,4 @@ pub use error::SctpError;
 pub use listener::SctpListener;
 pub use options::{ENCAPSULATION_PORT, SctpOptions};
 pub use path::{PathEvent, PathState, PathStatistics};
-pub use stack::Stack;
+pub use stack::SctpStack;

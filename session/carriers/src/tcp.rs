@@ -12,11 +12,11 @@
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
 
-mod ahead;
 mod carrier;
 mod info;
 mod options;
 mod socket;
+mod unsent_limit;
 
 pub use carrier::{TcpCarrier, TcpIncoming, TcpListener, connect};
 pub use info::statistics;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hawser_carriers::sctp::{SctpCarrier, SctpError, SctpOptions, Stack};
+use hawser_carriers::sctp::{SctpCarrier, SctpError, SctpOptions, SctpStack};
 use hawser_carriers::{Carrier, send};
 use hawser_testing::{Need, skip};
 use sctp_proto::{
@@ -167,7 +167,7 @@ async fn read(carrier: &mut SctpCarrier, into: &mut Vec<u8>) -> Outcome<bool> {
 }
 
 /// The other implementation connects, sends, and gets everything back.
-async fn called(stack: Stack) -> Outcome {
+async fn called(stack: SctpStack) -> Outcome {
     let listener = stack.listen(&[HERE], PORT, SctpOptions::default())?;
     let to = SocketAddr::new(HERE, stack.udp_port());
     let other = tokio::task::spawn_blocking(move || -> Outcome<Other> {
@@ -197,7 +197,7 @@ async fn called(stack: Stack) -> Outcome {
 }
 
 /// Hawser connects, sends, and gets everything back.
-async fn calling(stack: Stack) -> Outcome {
+async fn calling(stack: SctpStack) -> Outcome {
     let mut other = Other::new(false)?;
     let options = SctpOptions {
         peer_udp_port: other.socket.local_addr()?.port(),
@@ -229,7 +229,7 @@ async fn calling(stack: Stack) -> Outcome {
 
 #[test]
 fn the_stack_talks_to_another_implementation() -> Outcome {
-    let stack = match Stack::open(None) {
+    let stack = match SctpStack::open(None) {
         Err(error @ SctpError::NoLibrary { .. }) => {
             skip(Need::Usrsctp, "SCTP against sctp-proto", error);
             return Ok(());

@@ -42,7 +42,7 @@ pub(super) struct Strand {
 }
 
 /// The result of a turn.
-pub(super) enum Turn {
+pub(super) enum TurnResult {
     /// No more bytes are available for now.
     Idle,
     /// More bytes may be available at once.
@@ -138,27 +138,27 @@ impl Strand {
     }
 
     /// Reads available bytes and passes them to `take`.
-    pub(super) fn read(&mut self, cx: &mut Context<'_>, take: impl FnMut(Bytes)) -> Turn {
+    pub(super) fn read(&mut self, cx: &mut Context<'_>, take: impl FnMut(Bytes)) -> TurnResult {
         let turn = self.read_all(cx, take);
         match self.failure.take() {
-            Some(error) => Turn::Over(error.to_string()),
+            Some(error) => TurnResult::Over(error.to_string()),
             None => turn,
         }
     }
 
-    fn read_all(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(Bytes)) -> Turn {
+    fn read_all(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(Bytes)) -> TurnResult {
         for _ in 0..READS {
             match self.carrier.poll_read(cx) {
-                Poll::Ready(Ok(bytes)) if bytes.is_empty() => return Turn::Over("end of file".into()),
+                Poll::Ready(Ok(bytes)) if bytes.is_empty() => return TurnResult::Over("end of file".into()),
                 Poll::Ready(Ok(bytes)) => {
                     take(bytes);
                     self.has_moved = true;
                 }
-                Poll::Ready(Err(error)) => return Turn::Over(error.to_string()),
-                Poll::Pending => return Turn::Idle,
+                Poll::Ready(Err(error)) => return TurnResult::Over(error.to_string()),
+                Poll::Pending => return TurnResult::Idle,
             }
         }
-        Turn::Busy
+        TurnResult::Busy
     }
 
     /// Continues to end it, and returns true when it is over. Bytes that the peer still sends are read and
@@ -173,9 +173,9 @@ impl Strand {
         }
         if self.finished {
             match self.read(cx, drop) {
-                Turn::Over(_) => return true,
-                Turn::Busy => cx.waker().wake_by_ref(),
-                Turn::Idle => {}
+                TurnResult::Over(_) => return true,
+                TurnResult::Busy => cx.waker().wake_by_ref(),
+                TurnResult::Idle => {}
             }
         }
         let is_late = self

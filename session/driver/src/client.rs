@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hawser_carriers::Carrier;
 use hawser_carriers::mtp::{MtpOptions, MtpStack};
 use hawser_carriers::quic::{QuicEndpoint, QuicOptions};
-use hawser_carriers::sctp::{SctpOptions, Stack};
+use hawser_carriers::sctp::{SctpOptions, SctpStack};
 use hawser_carriers::tcp::{SMALL_SEGMENT, TcpOptions};
 use hawser_carriers::tls::TlsClient;
 use hawser_session_machine::scheduler::Scheduler;
@@ -16,7 +16,7 @@ use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use rustls::pki_types::ServerName;
 
-use super::driver::{Connector, Driver, Wanted};
+use super::driver::{CarrierRequest, Connector, Driver};
 use super::error::{CandidateError, CandidateFault, ConnectError};
 use super::handle::Session;
 use super::shared::{Fallback, Handle, Shared};
@@ -132,7 +132,7 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> R
 fn connector(tls: Option<(TlsClient, String)>) -> Connector {
     let endpoints: Arc<Endpoints> = Arc::default();
     Box::new(
-        move |Wanted { candidate, mut path_candidate, elsewhere, small }| {
+        move |CarrierRequest { candidate, mut path_candidate, elsewhere, small }| {
             let (mut tls, endpoints) = (tls.clone(), endpoints.clone());
             Box::pin(async move {
                 if let Some(elsewhere) = elsewhere {
@@ -248,7 +248,7 @@ async fn open_by(
             if tls.is_some() {
                 return Err(CandidateFault::Insecure);
             }
-            Box::new(Stack::shared().await?.connect(peers, &[], options).await?)
+            Box::new(SctpStack::shared().await?.connect(peers, &[], options).await?)
         }
     };
     Ok(carrier)

@@ -22,12 +22,12 @@ use spake2::{Ed25519Group, Identity, Password, Spake2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
+use super::admission::{AdmissionPermit, EvictionReason};
 use super::code_error::{CodeError, EXCHANGE_TIMEOUT};
 use super::handle::Session;
-use super::places::{Held, Place};
 use super::stream::SessionStream;
 
-/// The number of wrong codes after which a [`Gate`] admits no client any more.
+/// The number of wrong codes after which a [`CodeGate`] admits no client any more.
 pub const MAX_GUESSES: u32 = 3;
 /// The permitted length of a code, in bytes.
 const CODE_LENGTH: std::ops::RangeInclusive<usize> = 8..=64;
@@ -172,16 +172,16 @@ impl CodeError {
 
 /// The server's side of a code. It admits the sessions whose clients know the code.
 #[derive(Debug)]
-pub struct Gate {
+pub struct CodeGate {
     code: Code,
     /// The number of wrong codes that are still accepted.
     left: Mutex<u32>,
 }
 
-impl Gate {
+impl CodeGate {
     /// Creates a gate that closes after [`MAX_GUESSES`] wrong codes.
-    pub fn new(code: Code) -> Gate {
-        Gate { code, left: Mutex::new(MAX_GUESSES) }
+    pub fn new(code: Code) -> CodeGate {
+        CodeGate { code, left: Mutex::new(MAX_GUESSES) }
     }
 
     /// Returns the number of wrong codes that are still accepted. At 0, no client is admitted any more.
@@ -201,13 +201,17 @@ impl Gate {
     /// Does the same for a client in a place, which the client keeps once it has proved that it knows the
     /// code. Returns `None` if the client has to make room before that. The session is then left to the
     /// caller.
-    pub async fn admit_in(&self, place: &mut Place, session: &Session) -> Option<Result<(), CodeError>> {
+    pub async fn admit_in(
+        &self,
+        place: &mut AdmissionPermit,
+        session: &Session,
+    ) -> Option<Result<(), CodeError>> {
         let proved = Notify::new();
         let mut admitted = pin!(self.admit_if(session, &proved));
         match place.hold_until(proved.notified(), &mut admitted).await {
-            Held::Done(admitted) => Some(admitted),
-            Held::Proved => Some(admitted.await),
-            Held::Evicted => None,
+            EvictionReason::Done(admitted) => Some(admitted),
+            EvictionReason::Proved => Some(admitted.await),
+            EvictionReason::Evicted => None,
         }
     }
 

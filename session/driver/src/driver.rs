@@ -17,7 +17,7 @@ use hawser_time::Instant;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
-use super::carriers::{Strand, Turn};
+use super::carriers::{Strand, TurnResult};
 use super::client::PathCandidate;
 use super::error::CandidateError;
 use super::log;
@@ -28,10 +28,10 @@ use super::trust::ALPN;
 use hawser_socket::process_bus;
 
 /// A function that opens a requested carrier.
-pub(super) type Connector = Box<dyn Fn(Wanted) -> Opening + Send>;
+pub(super) type Connector = Box<dyn Fn(CarrierRequest) -> Opening + Send>;
 
 /// A request to open a carrier.
-pub(super) struct Wanted {
+pub(super) struct CarrierRequest {
     /// The candidate's index.
     pub(super) candidate: usize,
     /// The transport and address to use.
@@ -50,7 +50,7 @@ pub(super) struct Elsewhere {
 }
 
 /// A carrier that arrived for a server's session.
-pub(super) struct Arrival {
+pub(super) struct ArrivedCarrier {
     pub(super) id: CarrierId,
     pub(super) backup: bool,
     pub(super) carrier: Box<dyn Carrier>,
@@ -71,7 +71,7 @@ pub(super) struct Driver {
     /// Carriers that are being opened, each with true if it uses small packets.
     opening: Vec<(CarrierId, bool, Opening)>,
     connector: Option<Connector>,
-    arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
+    arrivals: Option<mpsc::UnboundedReceiver<ArrivedCarrier>>,
     sleep: Pin<Box<Sleep>>,
     wakes_at: Option<Instant>,
     /// The timeout for a session that has no handle, while its peer has yet to acknowledge written data.
@@ -94,7 +94,7 @@ impl Driver {
     pub(super) fn new(
         shared: Arc<Shared>,
         connector: Option<Connector>,
-        arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
+        arrivals: Option<mpsc::UnboundedReceiver<ArrivedCarrier>>,
     ) -> Self {
         Self {
             source: process_bus().map(|bus| join(&bus, &shared)),
@@ -125,7 +125,7 @@ impl Driver {
             let now = self.shared.now();
             match result {
                 Ok(carrier) => match judge(&mut inner, &carrier.describe()) {
-                    Verdict::Hawser => {
+                    PeerProtocol::Hawser => {
                         inner.infos.insert(id, PathInfo::new(carrier.describe()));
                         log::connected(inner.session.id(), id, &carrier.describe());
                         let exporter = carrier.exporter();
@@ -138,8 +138,8 @@ impl Driver {
                         self.strands.push(Strand::new(id, carrier));
                         inner.session.connected(id, exporter, now);
                     }
-                    Verdict::Plain => inner.fallback = Fallback::Plain(carrier),
-                    Verdict::Neither(why) => inner.session.lost(id, Loss::Transport(why), now),
+                    PeerProtocol::Plain => inner.fallback = Fallback::Plain(carrier),
+                    PeerProtocol::Neither(why) => inner.session.lost(id, Loss::Transport(why), now),
                 },
                 Err(error) => {
                     inner.take_failure(&error);
@@ -148,7 +148,7 @@ impl Driver {
             }
         }
         while let Some(Poll::Ready(Some(arrival))) = self.arrivals.as_mut().map(|new| new.poll_recv(cx)) {
-            let Arrival { id, backup, carrier, answer, rest } = arrival;
+            let ArrivedCarrier { id, backup, carrier, answer, rest } = arrival;
             let mut inner = self.shared.lock();
             let now = self.shared.now();
             let mut strand = Strand::new(id, carrier);
@@ -191,13 +191,13 @@ impl Driver {
                 strand.end(cx)
             } else {
                 match strand.read(cx, |bytes| self.pieces.push(bytes)) {
-                    Turn::Idle if !strand.take_moved() && !is_scheduling => false,
-                    Turn::Idle => self.report(index, None),
-                    Turn::Busy => {
+                    TurnResult::Idle if !strand.take_moved() && !is_scheduling => false,
+                    TurnResult::Idle => self.report(index, None),
+                    TurnResult::Busy => {
                         busy = true;
                         self.report(index, None)
                     }
-                    Turn::Over(why) => self.report(index, Some(why)),
+                    TurnResult::Over(why) => self.report(index, Some(why)),
                 }
             };
             if is_over {
@@ -248,8 +248,12 @@ impl Driver {
                     if let (Some(connector), Some(path_candidate)) =
                         (&self.connector, inner.candidates.get(candidate))
                     {
-                        let wanted =
-                            Wanted { candidate, path_candidate: path_candidate.clone(), elsewhere, small };
+                        let wanted = CarrierRequest {
+                            candidate,
+                            path_candidate: path_candidate.clone(),
+                            elsewhere,
+                            small,
+                        };
                         self.opening.push((carrier, small, connector(wanted)));
                     }
                 }
@@ -396,7 +400,7 @@ impl Future for Driver {
 }
 
 /// The protocol that a new carrier's peer speaks.
-enum Verdict {
+enum PeerProtocol {
     Hawser,
     /// Another protocol, which is accepted.
     Plain,
@@ -406,20 +410,20 @@ enum Verdict {
 
 /// Determines the peer's protocol from the first carrier. Once a peer speaks Hawser, its later carriers must
 /// do so, too.
-fn judge(inner: &mut Inner, description: &Description) -> Verdict {
+fn judge(inner: &mut Inner, description: &Description) -> PeerProtocol {
     let is_open = matches!(inner.fallback, Fallback::Open);
     let verdict = match description.alpn.as_deref() {
-        Some(ALPN) => Verdict::Hawser,
+        Some(ALPN) => PeerProtocol::Hawser,
         // A caller that supplied a TLS configuration without ALPN knows its peer's protocol.
-        None if !inner.offers => Verdict::Hawser,
-        None => Verdict::Neither("the server selected none of the offered protocols (ALPN)".into()),
-        Some(_) if is_open => Verdict::Plain,
-        Some(_) => Verdict::Neither(format!(
+        None if !inner.offers => PeerProtocol::Hawser,
+        None => PeerProtocol::Neither("the server selected none of the offered protocols (ALPN)".into()),
+        Some(_) if is_open => PeerProtocol::Plain,
+        Some(_) => PeerProtocol::Neither(format!(
             "the server speaks {} here, not Hawser",
             protocol(description)
         )),
     };
-    if is_open && matches!(verdict, Verdict::Hawser) {
+    if is_open && matches!(verdict, PeerProtocol::Hawser) {
         inner.fallback = Fallback::Refused;
     }
     if is_open {
@@ -489,7 +493,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(100);
 
     /// Returns a driver with short timeouts, its handle, and a channel to give it carriers.
-    fn driver(carriers: u8) -> (Driver, Session, mpsc::UnboundedSender<Arrival>, Bytes) {
+    fn driver(carriers: u8) -> (Driver, Session, mpsc::UnboundedSender<ArrivedCarrier>, Bytes) {
         let (machine, answer) = served(carriers);
         let shared = Shared::new(machine, std::time::Instant::now());
         let (sender, arrivals) = mpsc::unbounded_channel();
@@ -498,8 +502,8 @@ mod tests {
         (driver, Session { shared: Handle::new(shared) }, sender, answer)
     }
 
-    fn arrival(id: u32, carrier: Box<Mute>, answer: Bytes) -> Arrival {
-        Arrival { id: CarrierId(id), backup: false, carrier, answer, rest: Bytes::new() }
+    fn arrival(id: u32, carrier: Box<Mute>, answer: Bytes) -> ArrivedCarrier {
+        ArrivedCarrier { id: CarrierId(id), backup: false, carrier, answer, rest: Bytes::new() }
     }
 
     async fn soon(driver: Driver) {

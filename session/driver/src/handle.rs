@@ -11,7 +11,7 @@ use super::error::SessionError;
 use super::plain::PlainStream;
 use super::shared::{Handle, Inner, PathInfo, Shared};
 use super::stream::SessionStream;
-use super::waiters::Place;
+use super::waiters::WaiterRegistration;
 
 /// The time for which an ended session waits for its last bytes to arrive, and for its quotas to be
 /// accounted.
@@ -206,7 +206,7 @@ impl Session {
 
     /// Waits until `ask` returns an answer.
     async fn ask<T>(&self, mut ask: impl FnMut(&mut Inner) -> Option<T>) -> T {
-        let mut place = Place::new(&self.shared);
+        let mut place = WaiterRegistration::new(&self.shared);
         std::future::poll_fn(|cx| {
             let mut inner = self.shared.lock();
             match ask(&mut inner) {

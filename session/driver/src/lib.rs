@@ -10,20 +10,21 @@
 //! * [`open_any`], [`Server::accept_any`], [`Connection`]: also connect with peers that do not speak Hawser,
 //!   if requested; [`PlainStream`]: the only stream of such a connection
 //! * [`document`]: the description of a session, as JSON or TOML
-//! * `Code`, `Gate` (feature `codes`): one-time codes, which decide who may use a session
+//! * `Code`, `CodeGate` (feature `codes`): one-time codes, which decide who may use a session
 //! * `names`: addresses of names, including late ones
 //! * [`Network`]: interfaces and addresses; `manager` notifies sessions of their changes
 //! * [`Identity`], [`Trust`]: certificates
 //! * `state`: the file with the state that outlives a session; `ledger`: a session's use of its quotas
 //! * `unaccepted`: sessions that wait until the application accepts them, and may cost little until then
-//! * [`places`]: places of unauthenticated peers, with a share for each network
-//! * [`surroundings`]: the current network, and the order of addresses from here
+//! * [`admission`]: places of unauthenticated peers, with a share for each network
+//! * [`network_identity`]: the current network, and the order of addresses from here
 //! * `driver`: the task; `carriers`: one carrier as the task sees it; `shared`: the state that the task and
 //!   the handles share; `waiters`, `progress`: waiting tasks, and timeouts
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod admission;
 mod carriers;
 mod client;
 #[cfg(feature = "codes")]
@@ -33,22 +34,21 @@ pub mod document;
 mod driver;
 mod error;
 mod handle;
-mod ledger;
 mod log;
 mod manager;
 mod names;
 mod network;
+pub mod network_identity;
 mod open;
 mod open_error;
-pub mod places;
 mod plain;
 mod progress;
+mod quota_reservation;
 pub mod relay;
 mod server;
 mod shared;
 mod state;
 mod stream;
-pub mod surroundings;
 #[cfg(test)]
 mod testing;
 mod trust;
@@ -57,7 +57,7 @@ mod waiters;
 
 pub use client::{ClientConfig, PathCandidate, connect};
 #[cfg(feature = "codes")]
-pub use code::{Code, CodeSyntax, Gate, MAX_GUESSES};
+pub use code::{Code, CodeGate, CodeSyntax, MAX_GUESSES};
 pub use code_error::{CodeError, EXCHANGE_TIMEOUT};
 pub use error::{CandidateError, CandidateFault, ConnectError, ListenError, SessionError};
 pub use handle::{Observer, Session};
@@ -71,7 +71,7 @@ pub use hawser_session_machine::{
     AcceptorConfig, Candidate, CarrierId, Config, Counters, INTERRUPTED, Loss, Notice, Opening, PathCounts,
     PathReport, PathState, PathStatus, Priority, Security, SessionEnd, SessionId, StreamError,
 };
-pub use network::{Attachment, Change, Network, speaks_mptcp};
+pub use network::{Attachment, InterfaceChange, Network, speaks_mptcp};
 pub use open::{open, open_any};
 pub use open_error::OpenError;
 pub use plain::{Connection, PlainStream};

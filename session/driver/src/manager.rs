@@ -9,11 +9,11 @@ use std::sync::Weak;
 use hawser_session_machine::CarrierId;
 use tracing::debug;
 
-use super::network::{Change, Network};
-use super::shared::{End, Shared};
+use super::network::{InterfaceChange, Network};
+use super::shared::{EndWatcher, Shared};
 
 /// Runs until the session has ended. Then its socket is closed and the task ends.
-pub(super) async fn watch(session: Weak<Shared>, mut end: End, mut network: Network) {
+pub(super) async fn watch(session: Weak<Shared>, mut end: EndWatcher, mut network: Network) {
     loop {
         let change = tokio::select! {
             () = end.come() => return,
@@ -24,12 +24,12 @@ pub(super) async fn watch(session: Weak<Shared>, mut end: End, mut network: Netw
         };
         debug!(?change, "the network changed");
         match change {
-            Change::Up(name) => {
+            InterfaceChange::Up(name) => {
                 set(&session, &network, |interface, _| interface == name, true);
                 session.network_changed();
             }
-            Change::Down(name) => set(&session, &network, |interface, _| interface == name, false),
-            Change::AddressAdded(name, address) => {
+            InterfaceChange::Down(name) => set(&session, &network, |interface, _| interface == name, false),
+            InterfaceChange::AddressAdded(name, address) => {
                 set(
                     &session,
                     &network,
@@ -38,7 +38,9 @@ pub(super) async fn watch(session: Weak<Shared>, mut end: End, mut network: Netw
                 );
                 session.network_changed();
             }
-            Change::AddressRemoved(_, address) => set(&session, &network, |_, local| local == address, false),
+            InterfaceChange::AddressRemoved(_, address) => {
+                set(&session, &network, |_, local| local == address, false)
+            }
         }
     }
 }

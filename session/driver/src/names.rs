@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use super::document::{Document, Machine, Plan};
+use super::document::{ConnectionPlan, Document, PlanFacts};
 use super::open_error::OpenError;
-use super::shared::{End, Quotas, Shared};
-use crate::surroundings::{interfaces_to, ordered};
+use super::shared::{EndWatcher, Quotas, Shared};
+use crate::network_identity::{interfaces_to, ordered};
 use hawser_race::resolve::{Answer, Answers, Config, ConfigError, Lookup, Resolver};
 
 /// The time for which a session that could begin over IPv4 waits for IPv6 addresses (RFC 8305, 8: Resolution
@@ -30,13 +30,13 @@ const STALLED: Duration = Duration::from_secs(2);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// A function that reads the resolver's configuration.
-pub(super) type Source = fn() -> Result<Config, ConfigError>;
+pub(super) type ConfigReader = fn() -> Result<Config, ConfigError>;
 
 /// The queries for a document's names.
-pub(super) struct Names {
-    source: Source,
+pub(super) struct NameQueries {
+    source: ConfigReader,
     document: Document,
-    machine: Machine,
+    machine: PlanFacts,
     answers: Option<Answers>,
     /// The number of unanswered queries for each name.
     open: BTreeMap<String, usize>,
@@ -46,9 +46,13 @@ pub(super) struct Names {
     failures: Vec<String>,
 }
 
-impl Names {
+impl NameQueries {
     /// Queries the addresses of each name in the document. A name that is an address needs no query.
-    pub(super) fn ask(document: &Document, machine: Machine, source: Source) -> Result<Self, OpenError> {
+    pub(super) fn ask(
+        document: &Document,
+        machine: PlanFacts,
+        source: ConfigReader,
+    ) -> Result<Self, OpenError> {
         let mut names = Self {
             source,
             document: document.clone(),
@@ -86,7 +90,7 @@ impl Names {
     }
 
     /// Returns the candidates as soon as the session can usefully begin with them.
-    pub(super) async fn plan(&mut self) -> Result<Plan, OpenError> {
+    pub(super) async fn plan(&mut self) -> Result<ConnectionPlan, OpenError> {
         let mut begins_at: Option<Instant> = None;
         while !self.open.is_empty() {
             let until = async {
@@ -126,7 +130,7 @@ impl Names {
 
     /// Asks the kernel which interfaces have routes to the addresses.
     fn find_routes(&mut self) {
-        let Machine { addresses, interfaces, routes, .. } = &mut self.machine;
+        let PlanFacts { addresses, interfaces, routes, .. } = &mut self.machine;
         for &address in addresses.values().flatten() {
             routes
                 .entry(address)
@@ -144,7 +148,7 @@ impl Names {
     pub(super) async fn follow(
         mut self,
         session: Weak<Shared>,
-        mut end: End,
+        mut end: EndWatcher,
         is_stalled: watch::Receiver<bool>,
         limits: Quotas,
     ) {

@@ -7,17 +7,17 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use hawser_sockets::host::netlink::interfaces::{self, AddressReport, LinkReport, Report};
+use hawser_sockets::host::netlink::interfaces::{self, AddressReport, InterfaceReport, LinkReport};
 use hawser_sockets::host::netlink::{DATAGRAM, Request, messages};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::unix::AsyncFd;
 
-use super::document::{Interface, Kind};
+use super::document::{Interface, LinkKind};
 
 /// A change of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum InterfaceChange {
     /// The interface appeared, or its carrier came back.
     Up(String),
     /// The interface lost its carrier, or was removed.
@@ -50,7 +50,7 @@ pub struct Network {
 #[derive(Default)]
 struct Links {
     known: BTreeMap<u32, Link>,
-    changes: VecDeque<Change>,
+    changes: VecDeque<InterfaceChange>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ impl Network {
             let length = self.receive().await?;
             let mut messages = messages(&self.datagram[..length]);
             let outcome = messages.find_map(|message| {
-                self.links.take(Report::read(message));
+                self.links.take(InterfaceReport::read(message));
                 message.outcome().filter(|_| message.sequence == sequence)
             });
             if let Some(outcome) = outcome {
@@ -121,7 +121,7 @@ impl Network {
             name: link.name.clone(),
             index,
             is_up: link.is_up,
-            kind: Kind::of_name(&link.name),
+            kind: LinkKind::of_name(&link.name),
         };
         self.links.known.iter().map(of_link).collect()
     }
@@ -161,14 +161,14 @@ impl Network {
     }
 
     /// Waits for the next change. Returns `None` when the kernel reports no more.
-    pub async fn next(&mut self) -> Option<Change> {
+    pub async fn next(&mut self) -> Option<InterfaceChange> {
         loop {
             if let Some(change) = self.links.changes.pop_front() {
                 return Some(change);
             }
             match self.receive().await {
                 Ok(length) => messages(&self.datagram[..length])
-                    .for_each(|message| self.links.take(Report::read(message))),
+                    .for_each(|message| self.links.take(InterfaceReport::read(message))),
                 // The socket's buffer overflowed, and reports were lost.
                 Err(error) if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => {}
                 Err(_) => return None,
@@ -178,10 +178,10 @@ impl Network {
 }
 
 impl Links {
-    fn take(&mut self, report: Option<Report>) {
+    fn take(&mut self, report: Option<InterfaceReport>) {
         match report {
-            Some(Report::Link(link)) => self.take_link(link),
-            Some(Report::Address(address)) => self.take_address(&address),
+            Some(InterfaceReport::Link(link)) => self.take_link(link),
+            Some(InterfaceReport::Address(address)) => self.take_address(&address),
             None => {}
         }
     }
@@ -193,7 +193,10 @@ impl Links {
         }
         let LinkReport { index, is_up, .. } = report;
         if !report.exists {
-            let gone = self.known.remove(&index).map(|link| Change::Down(link.name));
+            let gone = self
+                .known
+                .remove(&index)
+                .map(|link| InterfaceChange::Down(link.name));
             return self.changes.extend(gone);
         }
         let Some(name) = report.name else { return };
@@ -208,14 +211,14 @@ impl Links {
             // For users of the old name, the interface is gone and another one has appeared.
             let before = std::mem::replace(&mut link.name, name.clone());
             if std::mem::take(&mut link.is_up) {
-                self.changes.push_back(Change::Down(before));
+                self.changes.push_back(InterfaceChange::Down(before));
             }
         }
         if std::mem::replace(&mut link.is_up, is_up) != is_up {
             self.changes.push_back(if is_up {
-                Change::Up(name)
+                InterfaceChange::Up(name)
             } else {
-                Change::Down(name)
+                InterfaceChange::Down(name)
             });
         }
     }
@@ -229,11 +232,11 @@ impl Links {
         let change = if report.exists {
             link.addresses
                 .insert(address)
-                .then_some(Change::AddressAdded(name, address))
+                .then_some(InterfaceChange::AddressAdded(name, address))
         } else {
             link.addresses
                 .remove(&address)
-                .then_some(Change::AddressRemoved(name, address))
+                .then_some(InterfaceChange::AddressRemoved(name, address))
         };
         self.changes.extend(change);
     }
@@ -260,7 +263,7 @@ mod tests {
         }
     }
 
-    fn changes(links: &mut Links) -> Vec<Change> {
+    fn changes(links: &mut Links) -> Vec<InterfaceChange> {
         links.changes.drain(..).collect()
     }
 
@@ -269,12 +272,12 @@ mod tests {
         let of_bridge = |exists, is_up| LinkReport { exists, of_bridge: true, ..link("eth0", is_up) };
         let mut links = Links::default();
         links.take_link(link("eth0", true));
-        assert_eq!(changes(&mut links), [Change::Up("eth0".into())]);
+        assert_eq!(changes(&mut links), [InterfaceChange::Up("eth0".into())]);
         links.take_link(of_bridge(true, true));
         links.take_link(of_bridge(false, true));
         assert_eq!(changes(&mut links), []);
         links.take_link(LinkReport { exists: false, ..link("eth0", false) });
-        assert_eq!(changes(&mut links), [Change::Down("eth0".into())]);
+        assert_eq!(changes(&mut links), [InterfaceChange::Down("eth0".into())]);
     }
 
     #[test]
@@ -285,9 +288,12 @@ mod tests {
         links.take_link(link("wlp2s0", true));
         assert_eq!(
             changes(&mut links),
-            [Change::Down("wlan0".into()), Change::Up("wlp2s0".into())]
+            [
+                InterfaceChange::Down("wlan0".into()),
+                InterfaceChange::Up("wlp2s0".into())
+            ]
         );
         links.take_link(link("wlp2s0", false));
-        assert_eq!(changes(&mut links), [Change::Down("wlp2s0".into())]);
+        assert_eq!(changes(&mut links), [InterfaceChange::Down("wlp2s0".into())]);
     }
 }

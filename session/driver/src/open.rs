@@ -8,17 +8,17 @@ use hawser_session_machine::scheduler::by_name;
 use tokio::sync::Notify;
 
 use super::client::{ClientConfig, begin};
-use super::document::{Document, Machine, Meter, Stack, StatePlace, Tls, Transport, Warning};
+use super::document::{Document, MeteredPath, PlanFacts, Stack, StatePlace, Tls, Transport, Warning};
 use super::handle::Session;
-use super::ledger::Ledger;
-use super::names::{Names, Source};
+use super::names::{ConfigReader, NameQueries};
 use super::network::{Network, speaks_mptcp};
 use super::open_error::OpenError;
 use super::plain::Connection;
-use super::shared::{End, Fallback, Quotas};
+use super::quota_reservation::QuotaReservation;
+use super::shared::{EndWatcher, Fallback, Quotas};
 use super::state::{StateError, StateFile};
 use super::trust::Trust;
-use crate::surroundings;
+use crate::network_identity;
 
 /// Begins the session that the document asks for, and accepts nothing less. It is usable at once. Properties
 /// that this machine cannot provide are reported.
@@ -46,7 +46,7 @@ pub async fn open(document: &Document) -> Result<(Session, Vec<Warning>), OpenEr
 /// As [`open`], or no carrier came up.
 pub async fn open_any(document: &Document) -> Result<(Connection, Vec<Warning>), OpenError> {
     if document.fallback.is_empty() {
-        let Begun { session, warnings, .. } = begin_by(document, &[]).await?;
+        let OpenedSession { session, warnings, .. } = begin_by(document, &[]).await?;
         return Ok((Connection::Session(session), warnings));
     }
     let peer = format!("{}:{}", document.host.to_ascii_lowercase(), document.port);
@@ -55,7 +55,7 @@ pub async fn open_any(document: &Document) -> Result<(Connection, Vec<Warning>),
         .as_ref()
         .map_or(Ok(false), |memory| memory.speaks_hawser(&peer))?;
     let offered: &[String] = if is_known { &[] } else { &document.fallback };
-    let Begun { session, mut warnings, has_meters } = begin_by(document, offered).await?;
+    let OpenedSession { session, mut warnings, has_meters } = begin_by(document, offered).await?;
     if let (true, Some(memory)) = (is_known, &memory) {
         session.shared.lock().hint = Some(format!(
             "{peer} spoke Hawser before, so a plain connection is not accepted; {} records it",
@@ -86,19 +86,23 @@ pub async fn open_any(document: &Document) -> Result<(Connection, Vec<Warning>),
     Ok((connection, warnings))
 }
 
-struct Begun {
+struct OpenedSession {
     session: Session,
     warnings: Vec<Warning>,
     has_meters: bool,
 }
 
 /// `offered` holds the protocols under which a server that does not speak Hawser is accepted.
-async fn begin_by(document: &Document, offered: &[String]) -> Result<Begun, OpenError> {
+async fn begin_by(document: &Document, offered: &[String]) -> Result<OpenedSession, OpenError> {
     begin_with(document, offered, hawser_race::resolve::Config::system).await
 }
 
 /// `source` reads the resolver's configuration.
-async fn begin_with(document: &Document, offered: &[String], source: Source) -> Result<Begun, OpenError> {
+async fn begin_with(
+    document: &Document,
+    offered: &[String],
+    source: ConfigReader,
+) -> Result<OpenedSession, OpenError> {
     // This comes first, because a device that is created here is one of the interfaces.
     let stacks = document
         .stacks
@@ -106,14 +110,14 @@ async fn begin_with(document: &Document, offered: &[String], source: Source) -> 
         .map(Stack::start)
         .collect::<Result<Vec<_>, _>>()?;
     let network = Network::open().await.map_err(OpenError::Interfaces)?;
-    let machine = Machine {
+    let machine = PlanFacts {
         interfaces: network.interfaces(),
         mptcp: speaks_mptcp(),
         mptcp_lacks: lacks_of_mptcp(document),
         stacks,
-        ..Machine::default()
+        ..PlanFacts::default()
     };
-    let mut names = Names::ask(document, machine, source)?;
+    let mut names = NameQueries::ask(document, machine, source)?;
     let mut plan = names.plan().await?;
     let mut warnings = std::mem::take(&mut plan.warnings);
     let tls = match document.is_secure() {
@@ -132,7 +136,7 @@ async fn begin_with(document: &Document, offered: &[String], source: Source) -> 
     if candidates.iter().all(|(_, candidate)| candidate.quota == Some(0)) {
         return Err(OpenError::QuotaSpent { warnings });
     }
-    let place = surroundings::name(&network);
+    let place = network_identity::name(&network);
     let known = known_small(document, &place, &mut warnings)
         .await
         .then_some(place);
@@ -159,10 +163,10 @@ async fn begin_with(document: &Document, offered: &[String], source: Source) -> 
     }
     if let Some(mut ledger) = ledger {
         inner.settled = Some(ledger.serve(weak(), inner.end()));
-        tokio::spawn(super::ledger::keep(ledger, weak(), inner.end()));
+        tokio::spawn(super::quota_reservation::keep(ledger, weak(), inner.end()));
     }
     drop(inner);
-    Ok(Begun { session, warnings, has_meters })
+    Ok(OpenedSession { session, warnings, has_meters })
 }
 
 /// Returns the TCP options that the document sets and MPTCP sockets do not take.
@@ -200,7 +204,12 @@ async fn known_small(document: &Document, network: &Arc<str>, warnings: &mut Vec
 
 /// Records networks on which a carrier had to keep to small packets. The network that was already known is
 /// left out, so that its record expires and long packets are tried again.
-async fn remember_small(kept_small: Arc<Notify>, mut end: End, memory: StateFile, known: Option<Arc<str>>) {
+async fn remember_small(
+    kept_small: Arc<Notify>,
+    mut end: EndWatcher,
+    memory: StateFile,
+    known: Option<Arc<str>>,
+) {
     loop {
         tokio::select! {
             () = end.come() => return,
@@ -209,7 +218,7 @@ async fn remember_small(kept_small: Arc<Notify>, mut end: End, memory: StateFile
         let Ok(network) = Network::open().await else {
             continue;
         };
-        let (place, memory) = (surroundings::name(&network), memory.clone());
+        let (place, memory) = (network_identity::name(&network), memory.clone());
         if known.as_ref() != Some(&place) {
             // If the record cannot be written, the loss is discovered again.
             let _ = apart(move || memory.lost_long_packets(&place)).await;
@@ -232,14 +241,14 @@ async fn apart<T: Send + 'static>(
 /// document names the place, it is an error. A damaged file is always an error.
 async fn ledger(
     document: &Document,
-    meters: Vec<Meter>,
+    meters: Vec<MeteredPath>,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<Ledger>, StateError> {
+) -> Result<Option<QuotaReservation>, StateError> {
     if meters.is_empty() || document.state == StatePlace::Nowhere {
         return Ok(None);
     }
     let opened = match state_of(document) {
-        Some(file) => apart(move || Ledger::open(file, meters)).await,
+        Some(file) => apart(move || QuotaReservation::open(file, meters)).await,
         None => Err(StateError::NoPlace),
     };
     match opened {

@@ -10,26 +10,26 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hawser_carriers::mtp::{MtpListener, MtpOptions, MtpStack};
-use hawser_carriers::quic::{Broken, QuicIncoming, QuicListener, QuicOptions};
-use hawser_carriers::sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, Stack};
+use hawser_carriers::quic::{ConnectionBroken, QuicIncoming, QuicListener, QuicOptions};
+use hawser_carriers::sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, SctpStack};
 use hawser_carriers::tcp::{TcpIncoming, TcpListener, TcpOptions};
 use hawser_carriers::tls::TlsServer;
 use hawser_carriers::{Carrier, Description, OpenError, send};
 use hawser_session_machine::scheduler::{self, Scheduler};
-use hawser_session_machine::{Acceptor, AcceptorConfig, SessionId, Verdict};
+use hawser_session_machine::{Acceptor, AcceptorConfig, CarrierDecision, SessionId};
 use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 
-use super::driver::{Arrival, Driver};
+use super::driver::{ArrivedCarrier, Driver};
 use super::error::ListenError;
 use super::handle::Session;
 use super::plain::{Connection, PlainStream};
 use super::shared::{Handle, Shared};
 use super::trust::ALPN;
 use super::unaccepted::Unaccepted;
-use crate::places::{Gate, Place, Shares};
+use crate::admission::{AdmissionGate, AdmissionPermit, Shares};
 
 /// A function that makes a scheduler for each new session.
 pub type SchedulerMaker = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
@@ -91,24 +91,24 @@ struct State {
 /// Places for unauthenticated carriers, from before their handshakes on. Each transport has its own, so that
 /// a flood over one does not affect the others.
 struct Gates {
-    tcp: Gate,
-    quic: Gate,
-    sctp: Gate,
+    tcp: AdmissionGate,
+    quic: AdmissionGate,
+    sctp: AdmissionGate,
     /// The places of all transports written in MTP.
-    mtp: Gate,
+    mtp: AdmissionGate,
 }
 
 impl Gates {
     fn new(shares: Shares) -> Self {
         Self {
-            tcp: Gate::new(shares),
-            quic: Gate::new(shares),
-            sctp: Gate::new(shares),
-            mtp: Gate::new(shares),
+            tcp: AdmissionGate::new(shares),
+            quic: AdmissionGate::new(shares),
+            sctp: AdmissionGate::new(shares),
+            mtp: AdmissionGate::new(shares),
         }
     }
 
-    fn of(&self, transport: &str) -> &Gate {
+    fn for_transport(&self, transport: &str) -> &AdmissionGate {
         match transport {
             "quic" => &self.quic,
             "sctp" => &self.sctp,
@@ -125,7 +125,7 @@ impl Gates {
 struct Admission {
     acceptor: Acceptor<u64>,
     next: u64,
-    sessions: HashMap<SessionId, (mpsc::UnboundedSender<Arrival>, Weak<Shared>)>,
+    sessions: HashMap<SessionId, (mpsc::UnboundedSender<ArrivedCarrier>, Weak<Shared>)>,
 }
 
 /// The number of transports with places of their own ([`Gates`]).
@@ -252,7 +252,7 @@ impl Server {
         if !self.is_insecure {
             return Err(ListenError::Insecure);
         }
-        let stack = Stack::bind(addresses, ENCAPSULATION_PORT)?;
+        let stack = SctpStack::bind(addresses, ENCAPSULATION_PORT)?;
         let listener = stack.listen(addresses, port, options)?;
         self.addresses
             .extend(listener.local().into_iter().map(|address| ("sctp", address)));
@@ -399,7 +399,7 @@ impl State {
         peer: IpAddr,
         accept: impl Future<Output = Result<Option<C>, E>> + Send + 'static,
     ) {
-        let mut place = self.gates.of(transport).enter(peer);
+        let mut place = self.gates.for_transport(transport).enter(peer);
         let (state, transport) = (self.clone(), transport.to_owned());
         tokio::spawn(async move {
             let authenticated = async {
@@ -425,7 +425,7 @@ impl State {
                 return connection.into_carrier().await.map(Some);
             }
             state.new.push(Connection::Streams(connection), peer);
-            Ok::<_, Broken>(None)
+            Ok::<_, ConnectionBroken>(None)
         });
     }
 
@@ -482,7 +482,10 @@ impl Drop for Unauthenticated<'_> {
 
 /// Reads the first segment of an unauthenticated peer, and asks the acceptor for its verdict. `None` if the
 /// peer needs no further handling.
-async fn authenticate(state: &State, mut carrier: Box<dyn Carrier>) -> Option<(Box<dyn Carrier>, Verdict)> {
+async fn authenticate(
+    state: &State,
+    mut carrier: Box<dyn Carrier>,
+) -> Option<(Box<dyn Carrier>, CarrierDecision)> {
     if carrier.describe().alpn.is_some_and(|name| name != ALPN) {
         // A server that accepts such peers needs no further proof.
         carrier.admit();
@@ -518,17 +521,22 @@ async fn authenticate(state: &State, mut carrier: Box<dyn Carrier>) -> Option<(B
         let now = state.now();
         let make = || (state.scheduler)();
         let verdict = state.admission().acceptor.received(place.key, bytes, make, now);
-        if !matches!(verdict, Verdict::More) {
+        if !matches!(verdict, CarrierDecision::More) {
             return Some((carrier, verdict));
         }
     }
 }
 
 /// Carries out the acceptor's verdict. The peer keeps `place` until it is authenticated.
-async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdict, mut place: Place) {
+async fn admit(
+    state: &Arc<State>,
+    mut carrier: Box<dyn Carrier>,
+    verdict: CarrierDecision,
+    mut place: AdmissionPermit,
+) {
     match verdict {
-        Verdict::More => {}
-        Verdict::Refuse { answer, refusal } => {
+        CarrierDecision::More => {}
+        CarrierDecision::Refuse { answer, refusal } => {
             debug!(peer = %carrier.describe().peer, %refusal, "a carrier was refused");
             let mut queue = VecDeque::from([answer]);
             let goodbye = async {
@@ -540,7 +548,7 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
                 .hold(tokio::time::timeout(Duration::from_secs(1), goodbye))
                 .await;
         }
-        Verdict::Begin { session, carrier: id, answer, rest } => {
+        CarrierDecision::Begin { session, carrier: id, answer, rest } => {
             drop(place);
             carrier.admit();
             let peer = carrier.describe().peer.ip();
@@ -548,11 +556,11 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
             let session = begin(
                 state,
                 *session,
-                Arrival { id, backup: false, carrier, answer, rest },
+                ArrivedCarrier { id, backup: false, carrier, answer, rest },
             );
             state.new.push(Connection::Session(session), peer);
         }
-        Verdict::Join { session, carrier: id, backup, answer, rest } => {
+        CarrierDecision::Join { session, carrier: id, backup, answer, rest } => {
             carrier.admit();
             debug!(%session, carrier = %id, peer = %carrier.describe().peer, "a carrier joined a session");
             let admission = state.admission();
@@ -560,14 +568,14 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
                 if let Some(shared) = shared.upgrade() {
                     admission.acceptor.share_secret(&mut shared.lock().session);
                 }
-                let _ = arrivals.send(Arrival { id, backup, carrier, answer, rest });
+                let _ = arrivals.send(ArrivedCarrier { id, backup, carrier, answer, rest });
             }
         }
     }
 }
 
 /// Begins a session, and removes it from the server's tables as soon as it has ended.
-fn begin(state: &Arc<State>, session: hawser_session_machine::Session, first: Arrival) -> Session {
+fn begin(state: &Arc<State>, session: hawser_session_machine::Session, first: ArrivedCarrier) -> Session {
     let name = session.id();
     let shared = Shared::new(session, state.epoch);
     shared.lock().unaccepted = Some(state.new.share());
@@ -622,9 +630,13 @@ mod tests {
     #[test]
     fn each_transport_has_places_of_its_own() {
         let gates = Gates::new(Shares::new(8));
-        let all = ["tcp", "quic", "sctp", "mtp-tcp"].map(|transport| std::ptr::from_ref(gates.of(transport)));
+        let all = ["tcp", "quic", "sctp", "mtp-tcp"]
+            .map(|transport| std::ptr::from_ref(gates.for_transport(transport)));
         assert!((0..all.len()).all(|one| !all[..one].contains(&all[one])));
         assert_eq!(all.len(), TRANSPORTS);
-        assert!(std::ptr::eq(gates.of("mptcp"), gates.of("tcp")) && std::ptr::eq(gates.of("mtp-x"), all[3]));
+        assert!(
+            std::ptr::eq(gates.for_transport("mptcp"), gates.for_transport("tcp"))
+                && std::ptr::eq(gates.for_transport("mtp-x"), all[3])
+        );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Handles are counted. With the last one, the session ends as by [`close(0)`](super::Session::close), and
 //! the task drops data that the peer does not take. Other tasks that serve the session (the path manager, the
-//! accounts of quotas, a server's acceptor) hold no handle, and wait for an [`End`].
+//! accounts of quotas, a server's acceptor) hold no handle, and wait for an [`EndWatcher`].
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Deref;
@@ -114,9 +114,9 @@ pub(super) struct Inner {
 pub(super) type Quotas = BTreeMap<u32, u64>;
 
 /// Waits for the end of a session without keeping it alive.
-pub(super) struct End(watch::Receiver<Quotas>);
+pub(super) struct EndWatcher(watch::Receiver<Quotas>);
 
-impl End {
+impl EndWatcher {
     /// Waits until the session has ended.
     pub(super) async fn come(&mut self) {
         while self.0.changed().await.is_ok() {}
@@ -358,8 +358,8 @@ impl Inner {
     }
 
     /// Returns a future end of the session to wait for.
-    pub(super) fn end(&self) -> End {
-        End(self.life.as_ref().map_or_else(
+    pub(super) fn end(&self) -> EndWatcher {
+        EndWatcher(self.life.as_ref().map_or_else(
             || watch::Sender::new(self.session.quotas()).subscribe(),
             watch::Sender::subscribe,
         ))

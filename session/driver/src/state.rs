@@ -21,7 +21,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use time::UtcDateTime;
 
-use super::document::{Meter, Period};
+use super::document::{MeteredPath, Period};
 
 /// The version of the format, the only one that is read and written.
 const VERSION: u32 = 1;
@@ -36,7 +36,7 @@ const MAX_ENTRIES: usize = 1_024;
 
 /// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct State {
+struct SavedState {
     version: u32,
     /// By the document's name for the path, an interface or `any`.
     #[serde(default)]
@@ -160,7 +160,11 @@ impl StateFile {
 
     /// Sets a slice of each quota aside. `share` computes its size from the remaining bytes. The slice counts
     /// as used from now on.
-    pub(super) fn reserve(&self, meters: &[&Meter], share: fn(u64) -> u64) -> Result<Vec<Slice>, StateError> {
+    pub(super) fn reserve(
+        &self,
+        meters: &[&MeteredPath],
+        share: fn(u64) -> u64,
+    ) -> Result<Vec<Slice>, StateError> {
         let mut slices = Vec::new();
         self.change(|state| {
             for meter in meters {
@@ -176,7 +180,7 @@ impl StateFile {
     }
 
     /// Gives back the unused rest of a period's slices, unless another period has begun.
-    pub(super) fn give_back(&self, rest: &[(Meter, String, u64)]) -> Result<(), StateError> {
+    pub(super) fn give_back(&self, rest: &[(MeteredPath, String, u64)]) -> Result<(), StateError> {
         self.change(|state| {
             for (meter, since, bytes) in rest {
                 let Some(metered) = state.metered.get_mut(&meter.key) else {
@@ -217,7 +221,7 @@ impl StateFile {
     /// many.
     fn note(
         &self,
-        of: fn(&mut State) -> &mut BTreeMap<String, String>,
+        of: fn(&mut SavedState) -> &mut BTreeMap<String, String>,
         what: &str,
     ) -> Result<(), StateError> {
         let today = day(since_epoch());
@@ -238,17 +242,17 @@ impl StateFile {
         })
     }
 
-    fn read(&self) -> Result<State, StateError> {
+    fn read(&self) -> Result<SavedState, StateError> {
         let mut text = String::new();
         let read = open_own(OpenOptions::new().read(true), &self.path);
         match read.and_then(|file| Ok(file.take(MAX_BYTES).read_to_string(&mut text)?)) {
             Ok(_) => {}
             Err(StateFault::System(error)) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(State::default());
+                return Ok(SavedState::default());
             }
             Err(fault) => return Err(self.fault(fault)),
         }
-        let state: State = hawser_documents::json(&text).map_err(|fault| self.damaged(&fault))?;
+        let state: SavedState = hawser_documents::json(&text).map_err(|fault| self.damaged(&fault))?;
         if state.version == VERSION {
             Ok(state)
         } else {
@@ -257,7 +261,7 @@ impl StateFile {
     }
 
     /// Reads, changes and replaces the file under the lock.
-    fn change(&self, change: impl FnOnce(&mut State)) -> Result<(), StateError> {
+    fn change(&self, change: impl FnOnce(&mut SavedState)) -> Result<(), StateError> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         own(folder).map_err(|fault| self.fault(fault))?;

@@ -11,7 +11,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use hawser_carriers::{Carrier, Description, Statistics};
 use hawser_session_machine::scheduler::by_name;
-use hawser_session_machine::{Acceptor, AcceptorConfig, Candidate, Config, Security, Verdict};
+use hawser_session_machine::{Acceptor, AcceptorConfig, Candidate, CarrierDecision, Config, Security};
 
 use super::handle::Session;
 use super::shared::{Handle, Shared};
@@ -46,7 +46,7 @@ pub(super) fn served(carriers: u8) -> (hawser_session_machine::Session, Bytes) {
         .expect("a place");
     let make = || by_name("ecf").expect("it comes with Hawser");
     match acceptor.received(0, hello.into(), make, hawser_time::Instant::ORIGIN) {
-        Verdict::Begin { session, answer, .. } => (*session, answer),
+        CarrierDecision::Begin { session, answer, .. } => (*session, answer),
         other => panic!("{other:?}"),
     }
 }

@@ -182,15 +182,15 @@ impl Trust {
         let mut config = match self {
             Self::Pin(digest) => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Judge::new(Good::Pinned(*digest)))
+                .with_custom_certificate_verifier(PeerVerifier::new(Good::Pinned(*digest)))
                 .with_no_client_auth(),
             Self::File(path) => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Judge::new(Good::listed(path)?))
+                .with_custom_certificate_verifier(PeerVerifier::new(Good::listed(path)?))
                 .with_no_client_auth(),
             Self::Anyone => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Judge::new(Good::Any))
+                .with_custom_certificate_verifier(PeerVerifier::new(Good::Any))
                 .with_no_client_auth(),
             Self::System => {
                 let path = Path::new("/etc/ssl/certs/ca-certificates.crt");
@@ -238,18 +238,18 @@ impl Good {
 
 /// A certificate verifier. Signatures are always verified.
 #[derive(Debug)]
-struct Judge {
+struct PeerVerifier {
     good: Good,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl Judge {
+impl PeerVerifier {
     fn new(good: Good) -> Arc<Self> {
         Arc::new(Self { good, algorithms: provider().signature_verification_algorithms })
     }
 }
 
-impl ServerCertVerifier for Judge {
+impl ServerCertVerifier for PeerVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

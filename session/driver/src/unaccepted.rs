@@ -12,13 +12,13 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
 use super::plain::Connection;
-use crate::places::{Gate, Place, Shares};
+use crate::admission::{AdmissionGate, AdmissionPermit, Shares};
 
 /// The waiting connections, oldest first.
 pub(super) struct Unaccepted {
     waiting: Mutex<Waiting>,
     arrived: Notify,
-    gate: Gate,
+    gate: AdmissionGate,
     within: Duration,
     budget: Arc<Budget>,
 }
@@ -37,7 +37,7 @@ impl Unaccepted {
         Self {
             waiting: Mutex::default(),
             arrived: Notify::new(),
-            gate: Gate::new(Shares::new(config.unaccepted)),
+            gate: AdmissionGate::new(Shares::new(config.unaccepted)),
             within: config.accept_within,
             budget: Arc::new(Budget::new(config.unaccepted_bytes)),
         }
@@ -45,7 +45,7 @@ impl Unaccepted {
 
     /// Returns one session's share of the budget.
     pub(super) fn share(&self) -> Share {
-        Share::of(&self.budget)
+        Share::new(&self.budget)
     }
 
     /// Adds a waiting connection. If its network has too many, the oldest one is closed.
@@ -78,9 +78,9 @@ impl Unaccepted {
     async fn watch(
         self: Arc<Self>,
         number: u64,
-        mut place: Place,
+        mut place: AdmissionPermit,
         taken: oneshot::Receiver<()>,
-        ended: Option<super::shared::End>,
+        ended: Option<super::shared::EndWatcher>,
     ) {
         let failed = async {
             if let Some(mut end) = ended {
@@ -176,7 +176,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    fn of(budget: &Arc<Budget>) -> Self {
+    fn new(budget: &Arc<Budget>) -> Self {
         budget.holders.fetch_add(1, Relaxed);
         Self { budget: budget.clone(), held: 0 }
     }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn the_largest_holder_of_an_exceeded_budget_is_found() {
         let budget = Arc::new(Budget::new(100));
-        let mut shares: Vec<Share> = (0..4).map(|_| Share::of(&budget)).collect();
+        let mut shares: Vec<Share> = (0..4).map(|_| Share::new(&budget)).collect();
         assert!(!shares[0].exceeds(90), "within the budget");
         assert!(!shares[1].exceeds(25), "beyond it, but no more than a quarter");
         assert!(shares[0].exceeds(90));

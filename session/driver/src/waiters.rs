@@ -23,12 +23,12 @@ impl Waiters {
 }
 
 /// A future's place among the waiting tasks.
-pub(super) struct Place<'a> {
+pub(super) struct WaiterRegistration<'a> {
     shared: &'a Shared,
     number: Option<u64>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> WaiterRegistration<'a> {
     pub(super) fn new(shared: &'a Shared) -> Self {
         Self { shared, number: None }
     }
@@ -45,7 +45,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaiterRegistration<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             let waker = self.shared.lock().waiting.wakers.remove(&number);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser_carriers::tcp::TcpOptions;
 use hawser_session::{
-    Candidate, ClientConfig, Code, CodeError, Config, EXCHANGE_TIMEOUT, Gate, Identity, MAX_GUESSES,
+    Candidate, ClientConfig, Code, CodeError, CodeGate, Config, EXCHANGE_TIMEOUT, Identity, MAX_GUESSES,
     PathCandidate, Server, ServerConfig, Session, Trust, connect, scheduler,
 };
 use hmac::{Hmac, Mac};
@@ -22,13 +22,13 @@ fn code(text: &str) -> Code {
 }
 
 /// A server, and the trust that its clients need.
-struct Place {
+struct CodeServer {
     server: Server,
     trust: Trust,
 }
 
-impl Place {
-    fn open() -> Place {
+impl CodeServer {
+    fn open() -> CodeServer {
         let identity = Identity::generate(vec!["localhost".into()]).expect("random bytes");
         let fingerprint = identity.fingerprint();
         let pin: Vec<u8> = (0..32)
@@ -40,7 +40,7 @@ impl Place {
             tls: Some(identity.server(&[]).expect("a configuration")),
             ..ServerConfig::default()
         });
-        Place {
+        CodeServer {
             server: server.expect("a server"),
             trust: Trust::Pin(pin.try_into().expect("32 bytes")),
         }
@@ -69,7 +69,7 @@ impl Place {
 
 #[tokio::test]
 async fn only_the_two_ends_of_a_session_export_the_same_keys() {
-    let place = Place::open();
+    let place = CodeServer::open();
     let ((client, server), (other, _served)) = (place.session().await, place.session().await);
     client.opened().await.expect("a session");
     other.opened().await.expect("a session");
@@ -80,8 +80,8 @@ async fn only_the_two_ends_of_a_session_export_the_same_keys() {
 
 #[tokio::test]
 async fn the_right_code_is_admitted_and_the_session_goes_on() {
-    let place = Place::open();
-    let gate = Gate::new(code(RIGHT));
+    let place = CodeServer::open();
+    let gate = CodeGate::new(code(RIGHT));
     let (client, server) = place.session().await;
     let right = code(RIGHT);
     let (proved, admitted) = tokio::join!(right.prove(&client), gate.admit(&server));
@@ -105,8 +105,8 @@ async fn the_right_code_is_admitted_and_the_session_goes_on() {
 
 #[tokio::test]
 async fn a_wrong_code_is_rejected_until_guesses_are_exhausted() {
-    let place = Place::open();
-    let gate = Gate::new(code(RIGHT));
+    let place = CodeServer::open();
+    let gate = CodeGate::new(code(RIGHT));
     for left in (0..MAX_GUESSES).rev() {
         let (client, server) = place.session().await;
         let wrong = code(WRONG);
@@ -125,8 +125,8 @@ async fn a_wrong_code_is_rejected_until_guesses_are_exhausted() {
 
 #[tokio::test]
 async fn a_client_that_gives_no_code_learns_that_one_is_asked_for() {
-    let place = Place::open();
-    let gate = Gate::new(code(RIGHT));
+    let place = CodeServer::open();
+    let gate = CodeGate::new(code(RIGHT));
     let (client, server) = place.session().await;
     let mut stream = client.open().expect("a stream");
     stream
@@ -145,8 +145,8 @@ async fn a_client_that_gives_no_code_learns_that_one_is_asked_for() {
 /// Concurrent callers get no more guesses than sequential ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn guesses_at_once_are_counted_like_guesses_in_turn() {
-    let place = Place::open();
-    let gate = Arc::new(Gate::new(code(RIGHT)));
+    let place = CodeServer::open();
+    let gate = Arc::new(CodeGate::new(code(RIGHT)));
     let mut callers = tokio::task::JoinSet::new();
     for _ in 0..2 * MAX_GUESSES {
         let ((client, server), gate) = (place.session().await, gate.clone());
@@ -197,8 +197,8 @@ async fn exchange_by_hand(session: &Session, password: &str, proof_of: &str) -> 
 
 #[tokio::test]
 async fn the_exchange_is_the_one_of_the_documents() {
-    let place = Place::open();
-    let gate = Gate::new(code(RIGHT));
+    let place = CodeServer::open();
+    let gate = CodeGate::new(code(RIGHT));
     for (password, proof_of, is_right) in [
         (RIGHT, "hawser code client", true),
         // The other side's proof is not accepted. The answer to a wrong code contains no data against which
@@ -218,10 +218,10 @@ async fn the_exchange_is_the_one_of_the_documents() {
 /// neither is deceived.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_exchange_that_is_relayed_between_two_sessions_fails() {
-    let (near, far) = (Place::open(), Place::open());
+    let (near, far) = (CodeServer::open(), CodeServer::open());
     let (victim, middle_server) = near.session().await;
     let (middle_client, server) = far.session().await;
-    let gate = Gate::new(code(RIGHT));
+    let gate = CodeGate::new(code(RIGHT));
     let relay = tokio::spawn(async move {
         middle_client.opened().await.expect("a session");
         let mut left = middle_server.accept().await.expect("a stream");
@@ -243,8 +243,8 @@ async fn an_exchange_that_is_relayed_between_two_sessions_fails() {
 /// not guessed and is not admitted.
 #[tokio::test]
 async fn a_client_without_a_proof_is_rejected_without_a_guess() {
-    let place = Place::open();
-    let gate = Gate::new(code(RIGHT));
+    let place = CodeServer::open();
+    let gate = CodeGate::new(code(RIGHT));
     let point_of_small_order = [&b"hawser code 1\nA\x01"[..], &[0; 31]].concat();
     let no_point = [&b"hawser code 1\nA"[..], &[0xff; 32]].concat();
     for (sent, is_missing) in [
@@ -271,8 +271,8 @@ async fn a_client_without_a_proof_is_rejected_without_a_guess() {
 
 #[tokio::test]
 async fn an_idle_client_makes_room_in_time() {
-    let place = Place::open();
-    let gate = Gate::new(code(RIGHT));
+    let place = CodeServer::open();
+    let gate = CodeGate::new(code(RIGHT));
     let (client, server) = place.session().await;
     client.opened().await.expect("a session");
     let began = tokio::time::Instant::now();

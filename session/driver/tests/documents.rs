@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use hawser_session::PathCandidate;
-use hawser_session::document::{Document, Format, Interface, Kind, Machine};
+use hawser_session::document::{Document, Format, Interface, LinkKind, PlanFacts};
 use serde_json::{Value, json};
 
 fn files() -> Vec<PathBuf> {
@@ -26,12 +26,12 @@ fn parse(path: &Path) -> Result<Document, Vec<hawser_session::document::Document
     Document::parse(&text, if json { Format::Json } else { Format::Toml })
 }
 
-fn machine(document: &Document) -> Machine {
+fn machine(document: &Document) -> PlanFacts {
     let interface = |index: u32, name: &str| Interface {
         name: name.into(),
         index,
         is_up: true,
-        kind: Kind::of_name(name),
+        kind: LinkKind::of_name(name),
     };
     let addresses = |name: String| {
         let known = if name == "mcserver" {
@@ -45,7 +45,7 @@ fn machine(document: &Document) -> Machine {
             .collect();
         (name, parsed)
     };
-    Machine {
+    PlanFacts {
         interfaces: vec![interface(1, "lo"), interface(2, "eth0"), interface(3, "wlan0")],
         mptcp: true,
         routes: [
@@ -64,7 +64,7 @@ fn machine(document: &Document) -> Machine {
             .into_iter()
             .collect(),
         addresses: document.names().into_iter().map(addresses).collect(),
-        ..Machine::default()
+        ..PlanFacts::default()
     }
 }
 

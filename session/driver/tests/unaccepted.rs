@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hawser_session::document::{Connection as Wanted, Document, StatePlace, Transport};
+use hawser_session::document::{ConnectionPriority as Wanted, Document, StatePlace, Transport};
 use hawser_session::open;
 use hawser_session::{Identity, QuicOptions, Server, ServerConfig, TcpOptions};
 use tokio::task::JoinSet;

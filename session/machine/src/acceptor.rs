@@ -90,19 +90,19 @@ struct Unauthenticated {
 
 /// The acceptor's record of a session.
 #[derive(Debug)]
-struct Known {
+struct SessionRecord {
     secret: Secret,
     security: Security,
     /// The client's own id for the session and the attempt number of its HELLO. `None` once the client has
     /// answered ACCEPT.
     hello: Option<(SessionId, u32)>,
-    numbers: Numbers,
+    numbers: UsedNumbers,
     is_over: bool,
 }
 
 /// The acceptor's decision about a carrier.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum CarrierDecision {
     /// The first segment is incomplete; the caller waits for more bytes.
     More,
     /// The caller writes `answer` and closes the carrier.
@@ -145,7 +145,7 @@ pub enum Verdict {
 pub struct Acceptor<K: Ord + Copy> {
     config: AcceptorConfig,
     unauthenticated: BTreeMap<K, Unauthenticated>,
-    known: BTreeMap<SessionId, Known>,
+    known: BTreeMap<SessionId, SessionRecord>,
     /// The number of known sessions that have not ended.
     going_on: usize,
     /// The ended sessions with the times at which they are forgotten, in ascending order.
@@ -224,7 +224,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         bytes: Bytes,
         scheduler: impl FnOnce() -> Box<dyn Scheduler>,
         now: Instant,
-    ) -> Verdict {
+    ) -> CarrierDecision {
         let Some(peer) = self.unauthenticated.get_mut(&key) else {
             return self.refuse(Refusal::Protocol);
         };
@@ -249,7 +249,7 @@ impl<K: Ord + Copy> Acceptor<K> {
             }
             Ok(None) if whole.len() < BEFORE_PROOF => {
                 peer.so_far.extend_from_slice(&whole);
-                return Verdict::More;
+                return CarrierDecision::More;
             }
             Ok(_) | Err(_) => self.refuse(Refusal::Protocol),
         };
@@ -265,7 +265,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         rest: Bytes,
         scheduler: impl FnOnce() -> Box<dyn Scheduler>,
         now: Instant,
-    ) -> Verdict {
+    ) -> CarrierDecision {
         let Some(peer) = self.unauthenticated.get(&key) else {
             return self.refuse(Refusal::Protocol);
         };
@@ -317,21 +317,21 @@ impl<K: Ord + Copy> Acceptor<K> {
             return self.refuse(Refusal::Protocol);
         }
         let hello_of = Some((hello.session, hello.attempt));
-        let known = Known { secret, security, hello: hello_of, numbers, is_over: false };
+        let known = SessionRecord { secret, security, hello: hello_of, numbers, is_over: false };
         if self.known.insert(id, known).is_none() {
             self.going_on += 1;
         }
         self.hellos.insert(hello.session, id);
         let carrier = CarrierId(hello.number);
         if again.is_some() {
-            return Verdict::Join { session: id, carrier, backup: false, answer, rest };
+            return CarrierDecision::Join { session: id, carrier, backup: false, answer, rest };
         }
         let mut session = Box::new(Session::server(config, scheduler(), id, hello, now));
         self.share_secret(&mut session);
-        Verdict::Begin { session, carrier, answer, rest }
+        CarrierDecision::Begin { session, carrier, answer, rest }
     }
 
-    fn join(&mut self, key: K, join: &Join, rest: Bytes) -> Verdict {
+    fn join(&mut self, key: K, join: &Join, rest: Bytes) -> CarrierDecision {
         let Some(peer) = self.unauthenticated.get(&key) else {
             return self.refuse(Refusal::Protocol);
         };
@@ -366,7 +366,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         }
         let answer = encode(&Segment::Joined { number: join.number, proof });
         let carrier = CarrierId(join.number);
-        Verdict::Join { session: join.session, carrier, backup: join.backup, answer, rest }
+        CarrierDecision::Join { session: join.session, carrier, backup: join.backup, answer, rest }
     }
 
     /// Gives the session its secret. A repeated HELLO has replaced the earlier one.
@@ -446,7 +446,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         self.going_on
     }
 
-    fn refuse(&mut self, refusal: Refusal) -> Verdict {
+    fn refuse(&mut self, refusal: Refusal) -> CarrierDecision {
         self.refused += 1;
         let text = match refusal {
             Refusal::Version => "this server speaks version 1",
@@ -458,7 +458,7 @@ impl<K: Ord + Copy> Acceptor<K> {
             Refusal::Gone => "the session has ended",
             Refusal::Other(_) => "",
         };
-        Verdict::Refuse {
+        CarrierDecision::Refuse {
             refusal,
             answer: encode(&Segment::Refused { refusal, text: text.into() }),
         }
@@ -481,13 +481,13 @@ impl<K: Ord + Copy> Acceptor<K> {
 
 /// The carrier numbers that were used. Each may be used only once.
 #[derive(Clone, Copy, Debug, Default)]
-struct Numbers {
+struct UsedNumbers {
     /// One above the highest used number. `seen` has a bit for each of the 64 numbers below it.
     above: u64,
     seen: u64,
 }
 
-impl Numbers {
+impl UsedNumbers {
     /// Marks `number` as used, and returns true if it was new.
     fn take(&mut self, number: u32) -> bool {
         let number = u64::from(number);
@@ -533,7 +533,7 @@ mod tests {
             .expect("a place");
         let make = || crate::scheduler::by_name("ecf").expect("it comes with Hawser");
         match acceptor.received(number, hello(number), make, Instant::ORIGIN) {
-            Verdict::Begin { session, .. } => Some(session.id()),
+            CarrierDecision::Begin { session, .. } => Some(session.id()),
             _ => None,
         }
     }

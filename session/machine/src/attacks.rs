@@ -11,8 +11,8 @@ use crate::scheduler::{EarliestCompletion, Redundant, Scheduler};
 use crate::secret::Secret;
 use crate::segment::{Ack, Close, Join, Segment, data_header, encode};
 use crate::{
-    Acceptor, AcceptorConfig, Candidate, CarrierId, Config, Exporter, Instruction, Loss, Notice, PathStatus,
-    ReadError, Refusal, Security, Session, SessionEnd, SessionId, Verdict,
+    Acceptor, AcceptorConfig, Candidate, CarrierDecision, CarrierId, Config, Exporter, Instruction, Loss,
+    Notice, PathStatus, ReadError, Refusal, Security, Session, SessionEnd, SessionId,
 };
 
 const NOW: Instant = Instant::after(Duration::from_secs(1));
@@ -82,7 +82,7 @@ fn pair_by(scheduler: fn() -> Box<dyn Scheduler>, server: Config, acceptor: Acce
     acceptor
         .accepted(0, Some(EXPORTER), [1; 28], NOW)
         .expect("a place");
-    let Verdict::Begin { mut session, carrier, answer, .. } =
+    let CarrierDecision::Begin { mut session, carrier, answer, .. } =
         acceptor.received(0, hello.clone(), scheduler, NOW)
     else {
         panic!("the acceptor is open");
@@ -112,7 +112,7 @@ impl Pair {
     }
 
     /// Returns the acceptor's decision about a new carrier whose first bytes are `bytes`.
-    fn knock(&mut self, key: u32, exporter: Exporter, bytes: Bytes) -> Verdict {
+    fn knock(&mut self, key: u32, exporter: Exporter, bytes: Bytes) -> CarrierDecision {
         self.acceptor
             .accepted(key, Some(exporter), [9; 28], NOW)
             .expect("a place");
@@ -122,7 +122,7 @@ impl Pair {
     fn is_refused(&mut self, exporter: Exporter, bytes: Bytes, why: Refusal) {
         let before = self.acceptor.refused();
         match self.knock(99, exporter, bytes) {
-            Verdict::Refuse { refusal, .. } => assert_eq!(refusal, why),
+            CarrierDecision::Refuse { refusal, .. } => assert_eq!(refusal, why),
             verdict => panic!("not refused: {verdict:?}"),
         }
         assert_eq!(self.acceptor.refused(), before + 1, "it is counted");
@@ -135,7 +135,7 @@ fn a_join_with_a_right_proof_is_let_in() {
     let join = pair.join(1, &[8; 32], &pair.secret());
     let verdict = pair.knock(1, [8; 32], encode(&Segment::Join(join)));
     assert!(
-        matches!(verdict, Verdict::Join { carrier: CarrierId(1), .. }),
+        matches!(verdict, CarrierDecision::Join { carrier: CarrierId(1), .. }),
         "{verdict:?}"
     );
 }
@@ -170,7 +170,7 @@ fn a_replayed_join_is_refused() {
     let join = encode(&Segment::Join(pair.join(1, &[8; 32], &pair.secret())));
     assert!(matches!(
         pair.knock(1, [8; 32], join.clone()),
-        Verdict::Join { .. }
+        CarrierDecision::Join { .. }
     ));
     // Another connection has another exporter.
     pair.is_refused([5; 32], join.clone(), Refusal::Unknown);
@@ -470,7 +470,7 @@ fn unauthenticated_peers_are_bounded_in_number_and_time() {
             .accepted(key, Some(EXPORTER), [0; 28], NOW)
             .expect("a place");
         let verdict = acceptor.received(key, Bytes::from_static(&[1]), scheduler, NOW);
-        assert!(matches!(verdict, Verdict::More));
+        assert!(matches!(verdict, CarrierDecision::More));
     }
     assert_eq!(
         acceptor.accepted(3, Some(EXPORTER), [0; 28], NOW),
@@ -486,7 +486,7 @@ fn unauthenticated_peers_are_bounded_in_number_and_time() {
     let long = [&[1, 52, 0, 0, 0, 1, 0, 0][..], &[0; 1_100]].concat();
     assert!(matches!(
         acceptor.received(4, long.into(), scheduler, NOW),
-        Verdict::Refuse { .. }
+        CarrierDecision::Refuse { .. }
     ));
 }
 
@@ -505,7 +505,7 @@ fn a_join_at_the_wrong_server_makes_no_session() {
     let join = encode(&Segment::Join(pair.join(1, &[8; 32], &pair.secret())));
     let mut other: Acceptor<u32> = Acceptor::new(AcceptorConfig { server: 8, ..AcceptorConfig::default() });
     other.accepted(0, Some([8; 32]), [0; 28], NOW).expect("a place");
-    let Verdict::Refuse { refusal, answer } = other.received(0, join.clone(), scheduler, NOW) else {
+    let CarrierDecision::Refuse { refusal, answer } = other.received(0, join.clone(), scheduler, NOW) else {
         panic!("it belongs elsewhere");
     };
     assert_eq!((refusal, other.sessions()), (Refusal::WrongServer, 0));
@@ -520,7 +520,10 @@ fn a_join_at_the_wrong_server_makes_no_session() {
         "{reported:?}"
     );
     assert!(!pair.client.is_closed());
-    assert!(matches!(pair.knock(1, [8; 32], join), Verdict::Join { .. }));
+    assert!(matches!(
+        pair.knock(1, [8; 32], join),
+        CarrierDecision::Join { .. }
+    ));
 }
 
 /// The acceptor answers late joins to an ended session for a minute, and then forgets the session.
@@ -545,7 +548,8 @@ fn an_insecure_join_answers_the_challenge() {
     let mut client = Session::client(config, scheduler(), [3; 16], NOW);
     acceptor.accepted(0, None, [1; 28], NOW).expect("a place");
     client.connected(FIRST, None, NOW);
-    let Verdict::Begin { answer, .. } = acceptor.received(0, sent(&mut client), scheduler, NOW) else {
+    let CarrierDecision::Begin { answer, .. } = acceptor.received(0, sent(&mut client), scheduler, NOW)
+    else {
         panic!()
     };
     client.received(FIRST, answer, NOW);
@@ -566,13 +570,13 @@ fn an_insecure_join_answers_the_challenge() {
     assert!(
         matches!(
             acceptor.received(2, join.clone(), scheduler, NOW),
-            Verdict::Refuse { .. }
+            CarrierDecision::Refuse { .. }
         ),
         "a replay"
     );
     assert!(matches!(
         acceptor.received(1, join, scheduler, NOW),
-        Verdict::Join { .. }
+        CarrierDecision::Join { .. }
     ));
 }
 

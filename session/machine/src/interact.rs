@@ -5,7 +5,8 @@
 //! made a backup becomes one for the peer, too, and its data moves to other paths.
 
 use hawser_bus::{
-    Access, EventId, EventType, Field, FlowId, FlowInfo, Kind, Schema, Source, State, Variable, VariableId,
+    Access, EventId, EventType, Field, FlowId, FlowInfo, ProviderState, Schema, Source, ValueKind, Variable,
+    VariableId,
 };
 use hawser_time::Instant;
 
@@ -17,7 +18,7 @@ use crate::session::{Loss, Notice, PathReport, PathState, Session};
 const TOTAL: FlowId = FlowId(0);
 
 /// A variable of a path: its name, its kind, and its reader.
-type OfPath = (&'static str, Kind, fn(&PathReport) -> u64);
+type OfPath = (&'static str, ValueKind, fn(&PathReport) -> u64);
 /// A variable of the session: its name and its reader.
 type OfTotal = (&'static str, fn(&Session) -> u64);
 
@@ -40,7 +41,7 @@ fn of_total() -> [OfTotal; 11] {
 }
 
 fn of_path() -> [OfPath; 15] {
-    let named = |names: [&str; 4]| Kind::Enum((0..).zip(names.map(str::to_owned)).collect());
+    let named = |names: [&str; 4]| ValueKind::Enum((0..).zip(names.map(str::to_owned)).collect());
     [
         (STATUS, named(["active", "backup", "failing", "closing"]), |p| {
             p.status as u64
@@ -50,25 +51,31 @@ fn of_path() -> [OfPath; 15] {
             named(["joining", "live", "suspect", "failing"]),
             |p| state(p.state),
         ),
-        ("session.path.srtt", Kind::Duration, |p| {
+        ("session.path.srtt", ValueKind::Duration, |p| {
             p.statistics.srtt.as_nanos() as u64
         }),
-        ("session.path.rttvar", Kind::Duration, |p| {
+        ("session.path.rttvar", ValueKind::Duration, |p| {
             p.statistics.rttvar.as_nanos() as u64
         }),
-        ("session.path.cwnd", Kind::Number, |p| p.statistics.window),
-        ("session.path.flight", Kind::Number, |p| p.statistics.in_flight),
-        ("session.path.queued", Kind::Number, |p| p.statistics.queued),
-        ("session.path.rate", Kind::Number, |p| p.statistics.rate),
-        ("session.path.retransmitted", Kind::Number, |p| {
+        ("session.path.cwnd", ValueKind::Number, |p| p.statistics.window),
+        ("session.path.flight", ValueKind::Number, |p| {
+            p.statistics.in_flight
+        }),
+        ("session.path.queued", ValueKind::Number, |p| p.statistics.queued),
+        ("session.path.rate", ValueKind::Number, |p| p.statistics.rate),
+        ("session.path.retransmitted", ValueKind::Number, |p| {
             p.statistics.retransmitted
         }),
-        ("session.path.sent", Kind::Number, |p| p.counts.sent),
-        ("session.path.received", Kind::Number, |p| p.counts.received),
-        ("session.path.delivered", Kind::Number, |p| p.counts.delivered),
-        ("session.path.again", Kind::Number, |p| p.counts.again),
-        ("session.path.suspected", Kind::Number, |p| p.counts.suspected),
-        ("session.path.quota", Kind::Number, |p| {
+        ("session.path.sent", ValueKind::Number, |p| p.counts.sent),
+        ("session.path.received", ValueKind::Number, |p| p.counts.received),
+        ("session.path.delivered", ValueKind::Number, |p| {
+            p.counts.delivered
+        }),
+        ("session.path.again", ValueKind::Number, |p| p.counts.again),
+        ("session.path.suspected", ValueKind::Number, |p| {
+            p.counts.suspected
+        }),
+        ("session.path.quota", ValueKind::Number, |p| {
             p.quota.unwrap_or(u64::MAX)
         }),
     ]
@@ -106,9 +113,9 @@ const EVENTS: [(&str, &[&str]); 11] = [
 pub fn schema() -> Schema {
     let field = |name: &&str| {
         let kind = match *name {
-            "by_peer" => Kind::Bool,
-            "reason" => Kind::Enum((0..).zip(REASONS.map(str::to_owned)).collect()),
-            _ => Kind::Number,
+            "by_peer" => ValueKind::Bool,
+            "reason" => ValueKind::Enum((0..).zip(REASONS.map(str::to_owned)).collect()),
+            _ => ValueKind::Number,
         };
         Field { name: (*name).to_owned(), kind }
     };
@@ -116,9 +123,9 @@ pub fn schema() -> Schema {
         name: name.to_owned(),
         fields: fields.iter().map(field).collect(),
     };
-    let total = of_total().map(|(name, _)| (name, Kind::Number));
+    let total = of_total().map(|(name, _)| (name, ValueKind::Number));
     let paths = of_path().map(|(name, kind, _)| (name, kind));
-    let variable = |(name, kind): (&str, Kind)| Variable {
+    let variable = |(name, kind): (&str, ValueKind)| Variable {
         name: name.to_owned(),
         kind,
         access: match name {
@@ -257,7 +264,7 @@ impl View<'_> {
     }
 }
 
-impl State for View<'_> {
+impl ProviderState for View<'_> {
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
         let (at, totals) = (usize::from(variable.0), of_total());
         match totals.get(at) {

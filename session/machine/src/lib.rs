@@ -50,14 +50,14 @@ mod stream;
 mod streams;
 mod window;
 
-pub use acceptor::{Acceptor, AcceptorConfig, Verdict};
+pub use acceptor::{Acceptor, AcceptorConfig, CarrierDecision};
 pub use config::Config;
 pub use opening::{Candidate, Opening};
 pub use path::PathCounts;
 pub use secret::Exporter;
 pub use segment::{Malformed, PathStatus, Refusal, Security, SessionId, VERSION};
 pub use session::{
-    Counters, Held, INTERRUPTED, Instruction, Loss, Notice, PathReport, PathState, ReadError, Session,
+    Counters, INTERRUPTED, Instruction, Loss, MemoryUse, Notice, PathReport, PathState, ReadError, Session,
     SessionEnd, StreamError,
 };
 pub use stream::Priority;

@@ -13,7 +13,7 @@ use crate::stream::Rank;
 
 /// The stage of a carrier's admission to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum CarrierState {
     /// Connected, but the session may not send yet: it has not been accepted, or the server's challenge has
     /// not arrived.
     Waiting,
@@ -77,7 +77,7 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) id: CarrierId,
-    pub(crate) state: State,
+    pub(crate) state: CarrierState,
     pub(crate) suspicion: Option<Suspicion>,
     /// True if the bytes that it carried when it was suspected were sent again on other carriers.
     pub(crate) resent: bool,
@@ -145,7 +145,7 @@ pub struct PathCounts {
 }
 
 impl Path {
-    pub(crate) fn new(id: CarrierId, state: State, exporter: Option<Exporter>, now: Instant) -> Self {
+    pub(crate) fn new(id: CarrierId, state: CarrierState, exporter: Option<Exporter>, now: Instant) -> Self {
         Self {
             id,
             state,
@@ -189,7 +189,7 @@ impl Path {
 
     /// Returns true if control segments may be sent on it and are likely to arrive.
     pub(crate) fn is_healthy(&self) -> bool {
-        self.state == State::Live && self.suspicion.is_none()
+        self.state == CarrierState::Live && self.suspicion.is_none()
     }
 
     /// Returns true if the transport has been given so much beyond its room that it gets no more. Otherwise a
@@ -230,7 +230,10 @@ impl Path {
     /// Returns true if data may be sent on it. `backups` allows backup paths.
     pub(crate) fn takes_data(&self, backups: bool) -> bool {
         let status = self.status();
-        let joined = matches!(self.state, State::Live | State::Joining | State::Greeting);
+        let joined = matches!(
+            self.state,
+            CarrierState::Live | CarrierState::Joining | CarrierState::Greeting
+        );
         joined
             && self.suspicion.is_none()
             && (status == PathStatus::Active && !self.is_doubted() || backups && status <= PathStatus::Backup)

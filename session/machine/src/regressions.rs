@@ -71,13 +71,13 @@ fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Schedul
             .accepted(n, Some(exporter(n)), [n as u8; 28], NOW)
             .unwrap();
         match acceptor.received(n, bytes, ecf, NOW) {
-            Verdict::Begin { mut session, carrier, answer, rest } => {
+            CarrierDecision::Begin { mut session, carrier, answer, rest } => {
                 session.admitted(carrier, false, NOW);
                 session.received(carrier, rest, NOW);
                 client.received(carrier, answer, NOW);
                 server = Some(*session);
             }
-            Verdict::Join { carrier, answer, rest, .. } => {
+            CarrierDecision::Join { carrier, answer, rest, .. } => {
                 let session = server.as_mut().unwrap();
                 session.admitted(carrier, false, NOW);
                 session.received(carrier, rest, NOW);
@@ -255,7 +255,8 @@ fn streams_opened_before_accept_are_not_a_violation() {
     let server = Config { streams: 4, ..Config::default() };
     let mut acceptor = Acceptor::new(AcceptorConfig { session: server, ..AcceptorConfig::default() });
     acceptor.accepted(0, Some(exporter(0)), [1; 28], NOW).unwrap();
-    let Verdict::Begin { mut session, carrier, rest, .. } = acceptor.received(0, bytes, ecf, NOW) else {
+    let CarrierDecision::Begin { mut session, carrier, rest, .. } = acceptor.received(0, bytes, ecf, NOW)
+    else {
         panic!()
     };
     session.admitted(carrier, false, NOW);
@@ -275,14 +276,14 @@ fn a_late_hello_does_not_replace_the_secret() {
     client.connected(CarrierId(1), Some(exporter(1)), after(1));
     let good: Bytes = drain(&mut client).0.remove(&CarrierId(1)).unwrap().into();
     acceptor.accepted(1, Some(exporter(1)), [1; 28], NOW).unwrap();
-    let Verdict::Begin { answer, .. } = acceptor.received(1, good, ecf, NOW) else {
+    let CarrierDecision::Begin { answer, .. } = acceptor.received(1, good, ecf, NOW) else {
         panic!()
     };
     client.received(CarrierId(1), answer, after(2));
     // The old HELLO arrives only now.
     acceptor.accepted(0, Some(exporter(0)), [2; 28], NOW).unwrap();
     let verdict = acceptor.received(0, late, ecf, NOW);
-    assert!(matches!(verdict, Verdict::Refuse { .. }), "{verdict:?}");
+    assert!(matches!(verdict, CarrierDecision::Refuse { .. }), "{verdict:?}");
     // The client joins with another carrier.
     client.timeout(after(300));
     let (_, rest) = drain(&mut client);
@@ -297,7 +298,7 @@ fn a_late_hello_does_not_replace_the_secret() {
     let join: Bytes = drain(&mut client).0.remove(&carrier).unwrap().into();
     acceptor.accepted(2, Some(exporter(2)), [3; 28], NOW).unwrap();
     let verdict = acceptor.received(2, join, ecf, NOW);
-    assert!(matches!(verdict, Verdict::Join { .. }), "{verdict:?}");
+    assert!(matches!(verdict, CarrierDecision::Join { .. }), "{verdict:?}");
 }
 
 /// Two HELLOs have the same number. The instruction to close the old carrier used to name the new one.

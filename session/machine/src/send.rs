@@ -27,7 +27,7 @@ struct Flight {
 
 /// The part of a stream that may be sent next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Next {
+pub(crate) struct SendRange {
     pub(crate) offset: u64,
     /// The number of bytes from `offset` that may go into one segment.
     pub(crate) length: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Next {
 
 /// The state of the stream's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum FinState {
     Open,
     /// It is to be sent.
     Due,
@@ -62,7 +62,7 @@ pub(crate) struct Send {
     acked: Ranges,
     flights: BTreeMap<u64, Flight>,
     again: Ranges,
-    end: End,
+    end: FinState,
 }
 
 impl Send {
@@ -76,13 +76,13 @@ impl Send {
             acked: Ranges::default(),
             flights: BTreeMap::new(),
             again: Ranges::default(),
-            end: End::Open,
+            end: FinState::Open,
         }
     }
 
     /// Takes data that the application wrote.
     pub(crate) fn write(&mut self, bytes: Bytes) {
-        debug_assert!(self.end == End::Open, "nothing is written after the end");
+        debug_assert!(self.end == FinState::Open, "nothing is written after the end");
         if bytes.len() < GATHERED_BELOW {
             return self.write_slice(&bytes);
         }
@@ -94,7 +94,7 @@ impl Send {
 
     /// Like `write`, but copies the bytes. This is the only copy before a carrier.
     pub(crate) fn write_slice(&mut self, bytes: &[u8]) {
-        debug_assert!(self.end == End::Open, "nothing is written after the end");
+        debug_assert!(self.end == FinState::Open, "nothing is written after the end");
         if self.tail.len() + bytes.len() > GATHERED {
             self.close_tail();
         }
@@ -112,8 +112,8 @@ impl Send {
 
     /// Ends the stream after the data written so far.
     pub(crate) fn finish(&mut self) {
-        if self.end == End::Open {
-            self.end = End::Due;
+        if self.end == FinState::Open {
+            self.end = FinState::Due;
         }
     }
 
@@ -125,25 +125,25 @@ impl Send {
         self.again = Ranges::default();
         self.written = self.fresh;
         self.base = self.fresh;
-        self.end = End::Acked;
+        self.end = FinState::Acked;
         self.fresh
     }
 
     /// Returns the part to send next, with new bytes only below `credit`. `None` if there is none now.
-    pub(crate) fn next(&self, credit: u64) -> Option<Next> {
+    pub(crate) fn next(&self, credit: u64) -> Option<SendRange> {
         if let Some(range) = self.again.first() {
             let length = (range.end - range.start) as usize;
-            return Some(Next { offset: range.start, length, again: true });
+            return Some(SendRange { offset: range.start, length, again: true });
         }
         let limit = self.written.min(credit);
         if self.fresh < limit {
-            return Some(Next {
+            return Some(SendRange {
                 offset: self.fresh,
                 length: (limit - self.fresh) as usize,
                 again: false,
             });
         }
-        (self.end == End::Due && self.fresh == self.written).then_some(Next {
+        (self.end == FinState::Due && self.fresh == self.written).then_some(SendRange {
             offset: self.written,
             length: 0,
             again: false,
@@ -152,10 +152,14 @@ impl Send {
 
     /// Returns the lowest bytes that are in flight and were not sent on `slot`. A second copy of these helps
     /// most.
-    pub(crate) fn copy_for(&self, slot: u32) -> Option<Next> {
+    pub(crate) fn copy_for(&self, slot: u32) -> Option<SendRange> {
         let bit = 1 << slot;
         let found = self.flights.iter().find(|(_, flight)| flight.on & bit == 0);
-        found.map(|(&offset, flight)| Next { offset, length: (flight.end - offset) as usize, again: true })
+        found.map(|(&offset, flight)| SendRange {
+            offset,
+            length: (flight.end - offset) as usize,
+            again: true,
+        })
     }
 
     /// Returns the carriers on which the byte at `offset` is in flight.
@@ -187,10 +191,10 @@ impl Send {
             1 << slot
         };
         self.fly(offset..last, on);
-        let end = self.end != End::Open && last == self.written;
+        let end = self.end != FinState::Open && last == self.written;
         if end {
-            let before = if let End::Sent(on) = self.end { on } else { 0 };
-            self.end = End::Sent(before | 1 << slot);
+            let before = if let FinState::Sent(on) = self.end { on } else { 0 };
+            self.end = FinState::Sent(before | 1 << slot);
         }
         (bytes, end)
     }
@@ -250,7 +254,7 @@ impl Send {
     /// never sent.
     pub(crate) fn ack(&mut self, cumulative: u64, ranges: &[Range<u64>], end: bool) -> Option<u64> {
         let highest = ranges.last().map_or(cumulative, |range| range.end);
-        if highest > self.fresh || (end && (self.end == End::Open || cumulative != self.written)) {
+        if highest > self.fresh || (end && (self.end == FinState::Open || cumulative != self.written)) {
             return None;
         }
         let before = self.base;
@@ -274,7 +278,7 @@ impl Send {
             self.chunks.pop_front();
         }
         if end {
-            self.end = End::Acked;
+            self.end = FinState::Acked;
         }
         Some(self.base - before)
     }
@@ -289,7 +293,7 @@ impl Send {
         self.flights.clear();
         self.acked = Ranges::default();
         self.again = Ranges::default();
-        self.end = End::Acked;
+        self.end = FinState::Acked;
         freed
     }
 
@@ -313,11 +317,11 @@ impl Send {
             self.flights.remove(&range.start);
             self.again.insert(range);
         }
-        if let End::Sent(on) = self.end {
+        if let FinState::Sent(on) = self.end {
             self.end = if on & !bit == 0 {
-                End::Due
+                FinState::Due
             } else {
-                End::Sent(on & !bit)
+                FinState::Sent(on & !bit)
             };
         }
     }
@@ -331,7 +335,7 @@ impl Send {
     pub(crate) fn is_on(&self, slot: u32) -> bool {
         let bit = 1 << slot;
         self.flights.values().any(|flight| flight.on & bit != 0)
-            || matches!(self.end, End::Sent(on) if on & bit != 0)
+            || matches!(self.end, FinState::Sent(on) if on & bit != 0)
     }
 
     /// Returns the larger count of two: separate ranges that the peer has, and ranges in flight. The peer's
@@ -361,11 +365,11 @@ impl Send {
 
     /// Returns true if the application has finished it.
     pub(crate) fn is_finished(&self) -> bool {
-        self.end != End::Open
+        self.end != FinState::Open
     }
 
     /// Returns true if the session has all of it, including the end.
     pub(crate) fn is_acked(&self) -> bool {
-        self.end == End::Acked && self.base == self.written
+        self.end == FinState::Acked && self.base == self.written
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use hawser_session_machine::scheduler::{Scheduler, by_name};
 use hawser_session_machine::{
-    Acceptor, AcceptorConfig, Candidate, CarrierId, Config, Instruction, Loss, Opening, Refusal, Session,
-    Verdict,
+    Acceptor, AcceptorConfig, Candidate, CarrierDecision, CarrierId, Config, Instruction, Loss, Opening,
+    Refusal, Session,
 };
 use hawser_time::Instant;
 
@@ -61,7 +61,7 @@ fn a_misdirected_join_goes_to_the_address_of_accept() {
     client.connected(CarrierId(0), Some([7; 32]), NOW);
     right.accepted(0, Some([7; 32]), [1; 28], NOW).expect("a place");
     let hello = take(&mut client).0;
-    let Verdict::Begin { answer, .. } = right.received(0, hello, scheduler, NOW) else {
+    let CarrierDecision::Begin { answer, .. } = right.received(0, hello, scheduler, NOW) else {
         panic!()
     };
     client.received(CarrierId(0), answer, NOW);
@@ -71,7 +71,8 @@ fn a_misdirected_join_goes_to_the_address_of_accept() {
     assert_eq!(client.home_of(CarrierId(1)), None);
     client.connected(CarrierId(1), Some([8; 32]), NOW);
     wrong.accepted(0, Some([8; 32]), [1; 28], NOW).expect("a place");
-    let Verdict::Refuse { refusal, answer } = wrong.received(0, take(&mut client).0, scheduler, NOW) else {
+    let CarrierDecision::Refuse { refusal, answer } = wrong.received(0, take(&mut client).0, scheduler, NOW)
+    else {
         panic!("it belongs elsewhere");
     };
     assert_eq!(
@@ -90,7 +91,7 @@ fn a_misdirected_join_goes_to_the_address_of_accept() {
     client.connected(CarrierId(3), Some([9; 32]), NOW);
     right.accepted(1, Some([9; 32]), [1; 28], NOW).expect("a place");
     let verdict = right.received(1, take(&mut client).0, scheduler, NOW);
-    let Verdict::Join { carrier: CarrierId(3), answer, .. } = verdict else {
+    let CarrierDecision::Join { carrier: CarrierId(3), answer, .. } = verdict else {
         panic!("{verdict:?}")
     };
     client.received(CarrierId(3), answer, NOW);

@@ -22,7 +22,7 @@ use std::time::Duration;
 use hawser_carriers::Statistics;
 use hawser_session_machine::CarrierId;
 use hawser_session_machine::scheduler::{
-    Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES, by_name,
+    Choice, PathView, PendingData, Scheduler, WHEN_SOMETHING_CHANGES, by_name,
 };
 use hawser_time::Instant;
 
@@ -82,7 +82,7 @@ impl Case {
     fn choose(&mut self, given: &BTreeMap<&str, u64>) -> String {
         let get = |name, otherwise| given.get(name).copied().unwrap_or(otherwise);
         let length = get("length", 1_448) as usize;
-        let pending = Pending {
+        let pending = PendingData {
             stream: 0,
             length,
             waiting: get("waiting", 1 << 30),
@@ -161,7 +161,7 @@ fn an_application_can_supply_a_scheduler() {
         fn name(&self) -> &'static str {
             "odd"
         }
-        fn choose(&mut self, paths: &[PathView], _: &Pending, _: Instant) -> Choice {
+        fn choose(&mut self, paths: &[PathView], _: &PendingData, _: Instant) -> Choice {
             let odd = paths
                 .iter()
                 .position(|path| path.carrier.0 % 2 == 1 && path.room > 0);

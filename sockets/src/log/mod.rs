@@ -4,7 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use hawser_engine::{Counters, Handle, Notice, RequestError, Stack, net};
+use hawser_engine::{Handle, Notice, RequestError, Stack, StackCounters, net};
 #[cfg(feature = "xdp")]
 use tracing::info;
 use tracing::{Level, debug, enabled, warn};
@@ -15,8 +15,8 @@ const COALESCED: &str = "coalesced";
 /// The counters of a stack at the time of the last log.
 #[derive(Default)]
 pub(crate) struct Log {
-    stack: Counters,
-    interface: net::Counters,
+    stack: StackCounters,
+    interface: net::InterfaceCounters,
 }
 
 impl Log {
@@ -27,7 +27,7 @@ impl Log {
         }
         let (counters, interface) = (stack.counters(), stack.interface_counters());
         for ((reason, before), (_, now)) in self.stack.rows().zip(counters.rows()) {
-            if now > before && reason != COALESCED && !Counters::WORK.contains(&reason) {
+            if now > before && reason != COALESCED && !StackCounters::WORK.contains(&reason) {
                 debug!(reason, count = now - before, "dropped or refused");
             }
         }

@@ -79,7 +79,7 @@ impl MessageSocket {
 
     /// Calls a peer, which receives the message once and whole; the future returns its reply. Dropping the
     /// future cancels the call.
-    pub fn call<'a>(&self, peer: SocketAddr, message: &'a [u8]) -> Calling<'a> {
+    pub fn call<'a>(&self, peer: SocketAddr, message: &'a [u8]) -> PendingCall<'a> {
         self.begin(AppOp::Call, peer, message, Deadline::OfSocket)
     }
 
@@ -90,20 +90,26 @@ impl MessageSocket {
         peer: SocketAddr,
         message: &'a [u8],
         deadline: Option<Duration>,
-    ) -> Calling<'a> {
+    ) -> PendingCall<'a> {
         self.begin(AppOp::Call, peer, message, Deadline::Own(deadline))
     }
 
     /// Sends a message without a reply, and waits until the peer has it.
     ///
     /// # Errors
-    /// As for a [`Calling`]; also `EOPNOTSUPP` for a program that carries only calls.
+    /// As for a [`PendingCall`]; also `EOPNOTSUPP` for a program that carries only calls.
     pub async fn send(&self, peer: SocketAddr, message: &[u8]) -> Result<(), MessageError> {
         let sent = self.begin(AppOp::Message, peer, message, Deadline::OfSocket);
         sent.await.map(drop)
     }
 
-    fn begin<'a>(&self, op: AppOp, peer: SocketAddr, message: &'a [u8], deadline: Deadline) -> Calling<'a> {
+    fn begin<'a>(
+        &self,
+        op: AppOp,
+        peer: SocketAddr,
+        message: &'a [u8],
+        deadline: Deadline,
+    ) -> PendingCall<'a> {
         let socket = self.open.socket;
         let begun = self
             .open
@@ -117,7 +123,7 @@ impl MessageSocket {
                 };
                 messages.begin(now, socket, op, peer, limit)
             });
-        Calling {
+        PendingCall {
             open: self.open.clone(),
             call: begun.as_ref().copied().ok(),
             refused: begun.err(),
@@ -188,7 +194,7 @@ impl MessageSocket {
 /// Its errors are `EMSGSIZE`, `EINVAL` for an empty message, `ETIMEDOUT`, `ECANCELED`, `EOPNOTSUPP`, and the
 /// errors that the program or the connection reported: see [`MessageError`].
 #[must_use = "a call begins when it is awaited"]
-pub struct Calling<'a> {
+pub struct PendingCall<'a> {
     open: Arc<Open>,
     /// The call until it is over.
     call: Option<Call>,
@@ -196,7 +202,7 @@ pub struct Calling<'a> {
     message: &'a [u8],
 }
 
-impl Calling<'_> {
+impl PendingCall<'_> {
     /// Returns a handle that can cancel the call while another task awaits it.
     #[must_use]
     pub fn canceler(&self) -> Canceler {
@@ -204,7 +210,7 @@ impl Calling<'_> {
     }
 }
 
-impl Future for Calling<'_> {
+impl Future for PendingCall<'_> {
     type Output = Result<Vec<u8>, MessageError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -264,7 +270,7 @@ fn advance(
     })
 }
 
-impl Calling<'_> {
+impl PendingCall<'_> {
     fn give_up(&mut self) {
         let Some(call) = self.call.take() else { return };
         let mut inner = self.open.shared.lock();
@@ -278,7 +284,7 @@ impl Calling<'_> {
     }
 }
 
-impl Drop for Calling<'_> {
+impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
         self.give_up();
     }

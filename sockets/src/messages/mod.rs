@@ -7,7 +7,7 @@
 mod asynchronous;
 mod polled;
 
-pub use asynchronous::{Calling, Canceler, MessageSocket, Request};
+pub use asynchronous::{Canceler, MessageSocket, PendingCall, Request};
 pub use hawser_engine::messages::{
     Call, Incoming, MessageError, MessageOptions, NetworkEnd, RequestId, Socket,
 };

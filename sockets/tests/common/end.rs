@@ -16,20 +16,20 @@ use parking_lot::Mutex;
 type Queue = Arc<Mutex<VecDeque<Vec<u8>>>>;
 
 /// One end of a cable that delivers at once.
-pub(crate) struct End {
+pub(crate) struct CableEnd {
     caps: Caps,
     clock: Arc<AtomicU64>,
     inward: Queue,
     outward: Queue,
     /// Readable once a frame has arrived; the peer writes into the other end of the socket.
-    bell: UnixStream,
+    wakeup: UnixStream,
     ring: UnixStream,
     batch: Vec<Vec<u8>>,
     /// If it is set, the next use of the device panics.
     broken: Arc<AtomicBool>,
 }
 
-impl Wire for End {
+impl Wire for CableEnd {
     fn caps(&self) -> &Caps {
         &self.caps
     }
@@ -37,7 +37,7 @@ impl Wire for End {
     fn receive(&mut self, max: usize) -> io::Result<usize> {
         assert!(!self.broken.load(Ordering::Relaxed), "broken on purpose");
         // Without this the socket would eventually be full and ring no more.
-        let _ = self.bell.read(&mut [0; 4096]);
+        let _ = self.wakeup.read(&mut [0; 4096]);
         let mut waiting = self.inward.lock();
         let count = waiting.len().min(max);
         self.batch = waiting.drain(..count).collect();
@@ -68,19 +68,19 @@ impl Wire for End {
             bytes
         };
         self.outward.lock().extend(frames.iter().map(bytes));
-        // A full socket has been rung already.
+        // A full socket has been signalled already.
         let _ = self.ring.write(&[1]);
         Ok(frames.len())
     }
 }
 
-impl Device for End {
+impl Device for CableEnd {
     fn now(&self) -> Instant {
         Instant::from_nanos(self.clock.load(Ordering::Relaxed))
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.wakeup.as_fd()
     }
 
     fn wait(&self, _: Option<Duration>) -> io::Result<()> {
@@ -89,15 +89,15 @@ impl Device for End {
 }
 
 /// Returns both ends of a cable, on one clock; the flags break them.
-pub(crate) fn cable(clock: &Arc<AtomicU64>, broken: &[Arc<AtomicBool>; 2]) -> [End; 2] {
+pub(crate) fn cable(clock: &Arc<AtomicU64>, broken: &[Arc<AtomicBool>; 2]) -> [CableEnd; 2] {
     let queues = [Queue::default(), Queue::default()];
-    let bells = [0, 1].map(|_| UnixStream::pair().expect("sockets"));
-    for (bell, ring) in &bells {
-        for socket in [bell, ring] {
+    let wakeups = [0, 1].map(|_| UnixStream::pair().expect("sockets"));
+    for (wakeup, ring) in &wakeups {
+        for socket in [wakeup, ring] {
             socket.set_nonblocking(true).expect("a socket");
         }
     }
-    [0, 1].map(|end| End {
+    [0, 1].map(|end| CableEnd {
         caps: Caps {
             medium: Medium::Ip,
             mtu: 1500,
@@ -108,8 +108,8 @@ pub(crate) fn cable(clock: &Arc<AtomicU64>, broken: &[Arc<AtomicBool>; 2]) -> [E
         clock: clock.clone(),
         inward: queues[end].clone(),
         outward: queues[1 - end].clone(),
-        bell: bells[end].0.try_clone().expect("a socket"),
-        ring: bells[1 - end].1.try_clone().expect("a socket"),
+        wakeup: wakeups[end].0.try_clone().expect("a socket"),
+        ring: wakeups[1 - end].1.try_clone().expect("a socket"),
         batch: Vec::new(),
         broken: broken[end].clone(),
     })

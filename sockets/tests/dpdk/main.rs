@@ -14,9 +14,9 @@ mod polled;
 #[path = "../linux/shards.rs"]
 #[allow(dead_code, reason = "what has nothing to do with a device is among them")]
 mod shards;
-#[path = "../linux/stage.rs"]
+#[path = "../linux/testbed.rs"]
 #[allow(dead_code, reason = "what tests over other devices need")]
-mod stage;
+mod testbed;
 
 use std::process::ExitCode;
 
@@ -24,7 +24,7 @@ use hawser_sockets::host::netns::{Namespace, Netlink};
 use hawser_testing::{Need, enter_namespace, run, skip};
 
 use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};
-use stage::{Medium, Stage, TestResult};
+use testbed::{Medium, TestResult, Testbed};
 
 fn main() -> ExitCode {
     if !enter_namespace("streams over ports of DPDK") {
@@ -42,10 +42,10 @@ fn main() -> ExitCode {
 }
 
 /// Runs a test in a fresh network namespace.
-fn on_stage(medium: Medium, test: fn(&Stage) -> TestResult) -> TestResult {
+fn on_stage(medium: Medium, test: fn(&Testbed) -> TestResult) -> TestResult {
     Namespace::create()?.run(|| {
         Netlink::open()?.bring_up("lo")?;
-        match Stage::set_up(medium)? {
+        match Testbed::set_up(medium)? {
             Some(stage) => test(&stage),
             None => {
                 skip(

@@ -23,7 +23,7 @@ pub(super) fn ends_of(program: &str, clock: &Arc<AtomicU64>, ports: RangeInclusi
         let device = devices[usize::from(end)].take().expect("one for each");
         let interface =
             InterfaceConfig { addresses: vec![(address(end).ip(), 24)], gateways: vec![], mtu: 1500 };
-        let program = Loaded::open(program, None).unwrap_or_else(|error| panic!("{error}"));
+        let program = LoadedProgram::open(program, None).unwrap_or_else(|error| panic!("{error}"));
         let program = program.with(&[]).expect("a program");
         let mut config = StackConfig::new(interface, u64::from(end));
         config.ephemeral = ports.clone();

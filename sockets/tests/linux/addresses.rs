@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hawser_sockets::{Endpoint, OpenError};
 
-use crate::stage::{Stage, TestResult, hawser_v4, linux_v4};
+use crate::testbed::{TestResult, Testbed, hawser_v4, linux_v4};
 
 /// Returns the address that was in use, and its owner.
 fn refused(opened: TestResult<Endpoint>) -> TestResult<(IpAddr, &'static str)> {
@@ -23,7 +23,7 @@ fn refused(opened: TestResult<Endpoint>) -> TestResult<(IpAddr, &'static str)> {
 }
 
 /// Two stacks would both answer, and serve each call twice.
-pub(crate) fn a_device_has_an_address_once(stage: &Stage) -> TestResult {
+pub(crate) fn a_device_has_an_address_once(stage: &Testbed) -> TestResult {
     let first = stage.endpoint_of("homa", &[])?;
     let again = refused(stage.endpoint_of("homa", &[]))?;
     assert_eq!(again, (hawser_v4(), "another process on this device"));
@@ -37,7 +37,7 @@ pub(crate) fn a_device_has_an_address_once(stage: &Stage) -> TestResult {
     next.map(drop)
 }
 
-pub(crate) fn an_address_of_the_kernel_is_not_taken(stage: &Stage) -> TestResult {
+pub(crate) fn an_address_of_the_kernel_is_not_taken(stage: &Testbed) -> TestResult {
     let Some(refusal) = at_the_far_end(stage, linux_v4()) else {
         return Ok(());
     };
@@ -46,7 +46,7 @@ pub(crate) fn an_address_of_the_kernel_is_not_taken(stage: &Stage) -> TestResult
 }
 
 /// RFC 5227, 2.1.1: the stack at the other end of the link answers.
-pub(crate) fn an_address_of_a_neighbour_is_not_taken(stage: &Stage) -> TestResult {
+pub(crate) fn an_address_of_a_neighbour_is_not_taken(stage: &Testbed) -> TestResult {
     let mut first = stage.endpoint_of("homa", &[])?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -66,7 +66,7 @@ pub(crate) fn an_address_of_a_neighbour_is_not_taken(stage: &Stage) -> TestResul
 }
 
 /// Returns the refusal of an address at the other end of the pair of devices; `None` on a TUN device.
-fn at_the_far_end(stage: &Stage, address: IpAddr) -> Option<TestResult<(IpAddr, &'static str)>> {
+fn at_the_far_end(stage: &Testbed, address: IpAddr) -> Option<TestResult<(IpAddr, &'static str)>> {
     match stage.at_the_far_end("homa", &[], address) {
         Ok(None) => None,
         Ok(Some(endpoint)) => Some(refused(Ok(endpoint))),

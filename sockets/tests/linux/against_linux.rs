@@ -2,11 +2,11 @@
 
 use hawser_testing::tests;
 
-use crate::stage::{Stage, TestResult};
+use crate::testbed::{TestResult, Testbed};
 use crate::{asynchronous, polled, shards};
 
 /// The name and the body of a test.
-pub(crate) type Test = (&'static str, fn(&Stage) -> TestResult);
+pub(crate) type Test = (&'static str, fn(&Testbed) -> TestResult);
 
 pub(crate) const AGAINST_LINUX: &[Test] = tests![
     polled::linux_echoes_our_data,

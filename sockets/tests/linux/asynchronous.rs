@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, linux_listener, linux_v4, linux_v6, pattern};
+use crate::testbed::{TIMEOUT, TestResult, Testbed, hawser_v4, linux_listener, linux_v4, linux_v6, pattern};
 
 /// Runs a test on a runtime of one thread, and fails after the usual timeout.
 pub(crate) fn run(test: impl Future<Output = TestResult>) -> TestResult {
@@ -19,7 +19,7 @@ pub(crate) fn run(test: impl Future<Output = TestResult>) -> TestResult {
     runtime.block_on(async { tokio::time::timeout(TIMEOUT, test).await? })
 }
 
-pub(crate) fn a_half_closed_stream_still_receives(stage: &Stage) -> TestResult {
+pub(crate) fn a_half_closed_stream_still_receives(stage: &Testbed) -> TestResult {
     let listener = linux_listener(linux_v6())?;
     let to = SocketAddr::new(linux_v6(), listener.local_addr()?.port());
     let data = pattern(500_000);
@@ -54,7 +54,7 @@ pub(crate) fn a_half_closed_stream_still_receives(stage: &Stage) -> TestResult {
 }
 
 /// Packets refer to the written bytes until the peer has acknowledged them.
-pub(crate) fn shared_memory_arrives_and_comes_back(stage: &Stage) -> TestResult {
+pub(crate) fn shared_memory_arrives_and_comes_back(stage: &Testbed) -> TestResult {
     let listener = linux_listener(linux_v4())?;
     let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
     let linux = thread::spawn(move || -> std::io::Result<Vec<u8>> {
@@ -85,7 +85,7 @@ pub(crate) fn shared_memory_arrives_and_comes_back(stage: &Stage) -> TestResult 
     Ok(())
 }
 
-pub(crate) fn fifty_connections_transfer_at_once(stage: &Stage) -> TestResult {
+pub(crate) fn fifty_connections_transfer_at_once(stage: &Testbed) -> TestResult {
     let at = SocketAddr::new(hawser_v4(), 80);
     run(async {
         let network = stage.network(&[])?;
@@ -130,7 +130,7 @@ pub(crate) fn fifty_connections_transfer_at_once(stage: &Stage) -> TestResult {
     })
 }
 
-pub(crate) fn a_slow_reader_stops_the_sender(stage: &Stage) -> TestResult {
+pub(crate) fn a_slow_reader_stops_the_sender(stage: &Testbed) -> TestResult {
     const BUFFER: u64 = 64 * 1024;
     const SENT: usize = 8_000_000;
     let at = SocketAddr::new(hawser_v4(), 80);
@@ -157,7 +157,7 @@ pub(crate) fn a_slow_reader_stops_the_sender(stage: &Stage) -> TestResult {
     })
 }
 
-pub(crate) fn connecting_without_an_answer_times_out(stage: &Stage) -> TestResult {
+pub(crate) fn connecting_without_an_answer_times_out(stage: &Testbed) -> TestResult {
     run(async {
         let network = stage.network(&[("SYN_TIMEOUT", 300_000_000), ("INITIAL_RTO", 100_000_000)])?;
         // An address of the subnet that no host has.

@@ -11,11 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser_bus::ring::Ring;
-use hawser_bus::{Act, Bus, Hands, Rights, Schema, Signal, SourceId, Subscriber, Subscription, Tware};
+use hawser_bus::{
+    AuditAction, Bus, Hands, Rights, Schema, Signal, SourceId, Subscriber, Subscription, Tware,
+};
 use hawser_sockets::{Endpoint, Handle};
 
-use crate::stage::{
-    DEVICE, Missed, Stage, TIMEOUT, TestResult, linux_listener, linux_v4, pattern, poll_until, ready,
+use crate::testbed::{
+    DEVICE, Missed, TIMEOUT, TestResult, Testbed, linux_listener, linux_v4, pattern, poll_until, ready,
 };
 
 /// The default number of times, which takes a few seconds.
@@ -43,7 +45,7 @@ fn cap(bytes: u64) -> String {
     )
 }
 
-pub(crate) fn attaching_and_detaching_leaks_and_loses_no_bytes(stage: &Stage) -> TestResult {
+pub(crate) fn attaching_and_detaching_leaks_and_loses_no_bytes(stage: &Testbed) -> TestResult {
     let times = std::env::var("HAWSER_ATTACH_TIMES")
         .ok()
         .and_then(|n| n.parse().ok())
@@ -98,7 +100,7 @@ pub(crate) fn attaching_and_detaching_leaks_and_loses_no_bytes(stage: &Stage) ->
 }
 
 /// The library's own changes are logged with the others, including the attached text.
-pub(crate) fn an_applications_attachment_is_logged(stage: &Stage) -> TestResult {
+pub(crate) fn an_applications_attachment_is_logged(stage: &Testbed) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     let bus = Bus::new();
     endpoint.interact(&bus, None)?;
@@ -117,9 +119,9 @@ pub(crate) fn an_applications_attachment_is_logged(stage: &Stage) -> TestResult 
         .map(|entry| (entry.who, entry.variable, entry.act))
         .collect();
     let acts = [
-        Act::attached(&cap(20_000)),
-        Act::attached(&cap(30_000)),
-        Act::Detached(String::new()),
+        AuditAction::attached(&cap(20_000)),
+        AuditAction::attached(&cap(30_000)),
+        AuditAction::Detached(String::new()),
     ];
     assert_eq!(
         log,
@@ -266,7 +268,7 @@ fn resident() -> TestResult<u64> {
 
 /// Returns the counters of lost packets: drops of the device and of our stack, and losses that either TCP
 /// detected.
-fn losses(stage: &Stage, endpoint: &Endpoint, connection: Handle) -> TestResult<BTreeMap<String, u64>> {
+fn losses(stage: &Testbed, endpoint: &Endpoint, connection: Handle) -> TestResult<BTreeMap<String, u64>> {
     let mut all = BTreeMap::new();
     let work = [
         "frames_received",

@@ -10,8 +10,9 @@ use std::time::Duration;
 use hawser_testing::{Need, has};
 
 use crate::polled::exchange;
-use crate::stage::{
-    DEVICE, Stage, TestResult, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern, poll_until,
+use crate::testbed::{
+    DEVICE, TestResult, Testbed, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,
+    poll_until,
 };
 
 /// Returns a filter for packets of Hawser that are malformed or have a wrong checksum. Linux's own packets
@@ -69,7 +70,7 @@ fn count(capture: &Path, filter: &str) -> TestResult<usize> {
     }
 }
 
-pub(crate) fn tshark_reports_no_errors(stage: &Stage) -> TestResult {
+pub(crate) fn tshark_reports_no_errors(stage: &Testbed) -> TestResult {
     if !stage.is_tun() {
         return Ok(()); // A packet socket passes unfinished checksums, which are not errors.
     }

@@ -7,9 +7,9 @@ use std::thread;
 use hawser_sockets::Endpoint;
 
 use crate::polled::exchange;
-use crate::stage::{
-    Stage, TIMEOUT, TestResult, echo_one, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,
-    poll_until,
+use crate::testbed::{
+    TIMEOUT, TestResult, Testbed, echo_one, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6,
+    pattern, poll_until,
 };
 
 /// The number of bytes in each direction: some hundred packets.
@@ -18,33 +18,33 @@ const BYTES: usize = 400_000;
 /// The minimum retransmission timeout; the delay of the links here is negligible.
 const PARAMS: &[(&str, u64)] = &[("MIN_RTO", 50_000_000)];
 
-pub(crate) fn transfers_survive_loss(stage: &Stage) -> TestResult {
+pub(crate) fn transfers_survive_loss(stage: &Testbed) -> TestResult {
     both_roles(stage, "loss=2%")
 }
 
 /// Bursts count frames. A single packet in flight takes one frame per timeout, and timeouts double. With
 /// bursts of three, the next frame is lost in two of three cases. The duration of a burst then has no mean,
 /// and one in fifteen takes more than 20 s. With these it is one in 1,500.
-pub(crate) fn transfers_survive_bursts_of_loss(stage: &Stage) -> TestResult {
+pub(crate) fn transfers_survive_bursts_of_loss(stage: &Testbed) -> TestResult {
     both_roles(stage, "loss=4%,burst=1.5")
 }
 
-pub(crate) fn transfers_survive_reordering(stage: &Stage) -> TestResult {
+pub(crate) fn transfers_survive_reordering(stage: &Testbed) -> TestResult {
     both_roles(stage, "reorder=5%,hold=2ms")
 }
 
-pub(crate) fn transfers_survive_duplication(stage: &Stage) -> TestResult {
+pub(crate) fn transfers_survive_duplication(stage: &Testbed) -> TestResult {
     both_roles(stage, "duplicate=10%")
 }
 
-pub(crate) fn transfers_survive_all_faults_at_once(stage: &Stage) -> TestResult {
+pub(crate) fn transfers_survive_all_faults_at_once(stage: &Testbed) -> TestResult {
     both_roles(
         stage,
         "delay=1ms,jitter=1ms,loss=1%,duplicate=1%,reorder=2%,hold=3ms,corrupt=1%",
     )
 }
 
-fn both_roles(stage: &Stage, faults: &str) -> TestResult {
+fn both_roles(stage: &Testbed, faults: &str) -> TestResult {
     for (seed, linux, ours) in [(1, linux_v4(), hawser_v4()), (2, linux_v6(), hawser_v6())] {
         let mut endpoint = stage.with_faults(faults, seed)?.endpoint(PARAMS)?;
         opened_here(&mut endpoint, linux)?;

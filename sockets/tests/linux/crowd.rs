@@ -11,8 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
 use crate::asynchronous::run;
-use crate::stage::{
-    Stage, TestResult, hawser_v4, linux_listener, linux_v4, linux_v6, patient_linux_listener, poll_for,
+use crate::testbed::{
+    TestResult, Testbed, hawser_v4, linux_listener, linux_v4, linux_v6, patient_linux_listener, poll_for,
     poll_until, ready,
 };
 
@@ -27,7 +27,7 @@ fn message(n: usize) -> Vec<u8> {
     (0..2000).map(|i| (n * 31 + i) as u8).collect()
 }
 
-pub(crate) fn a_thousand_connections_are_opened_here(stage: &Stage) -> TestResult {
+pub(crate) fn a_thousand_connections_are_opened_here(stage: &Testbed) -> TestResult {
     let listener = patient_linux_listener(linux_v6(), 2 * AT_ONCE as u32)?;
     let to = SocketAddr::new(linux_v6(), listener.local_addr()?.port());
     // The server answers no client before all have connected.
@@ -63,7 +63,7 @@ pub(crate) fn a_thousand_connections_are_opened_here(stage: &Stage) -> TestResul
     Ok(())
 }
 
-pub(crate) fn a_thousand_connections_are_opened_by_linux(stage: &Stage) -> TestResult {
+pub(crate) fn a_thousand_connections_are_opened_by_linux(stage: &Testbed) -> TestResult {
     let at = SocketAddr::new(hawser_v4(), 80);
     run(async {
         let network = stage.network(&[SHORT_MSL, ("SYN_BACKLOG", AT_ONCE as u64)])?;
@@ -116,7 +116,7 @@ async fn all_gone(network: &Network, contexts: usize) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn ten_thousand_connections_are_opened_here(stage: &Stage) -> TestResult {
+pub(crate) fn ten_thousand_connections_are_opened_here(stage: &Testbed) -> TestResult {
     let listener = linux_listener(linux_v4())?;
     let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
     let linux = thread::spawn(move || -> std::io::Result<()> {
@@ -146,7 +146,7 @@ pub(crate) fn ten_thousand_connections_are_opened_here(stage: &Stage) -> TestRes
     nothing_left(&mut endpoint, 0)
 }
 
-pub(crate) fn ten_thousand_connections_are_opened_by_linux(stage: &Stage) -> TestResult {
+pub(crate) fn ten_thousand_connections_are_opened_by_linux(stage: &Testbed) -> TestResult {
     let at = SocketAddr::new(hawser_v4(), 80);
     let mut endpoint = stage.endpoint(&[SHORT_MSL])?;
     let listener = endpoint.listen(at, 16)?;

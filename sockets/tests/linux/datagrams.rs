@@ -6,26 +6,28 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hawser_sockets::host::Setup;
+use hawser_sockets::host::StackSetup;
 use hawser_sockets::{Endpoint, Network, host};
 use hawser_testing::internet_checksum;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, hawser_v6, linux_v4, linux_v6, poll_until, ready};
+use crate::testbed::{
+    TIMEOUT, TestResult, Testbed, hawser_v4, hawser_v6, linux_v4, linux_v6, poll_until, ready,
+};
 
 /// Returns an endpoint of the program over UDP.
-pub(crate) fn endpoint(stage: &Stage) -> TestResult<Endpoint> {
+pub(crate) fn endpoint(stage: &Testbed) -> TestResult<Endpoint> {
     open(stage.setup())
 }
 
-fn open(setup: &Setup) -> TestResult<Endpoint> {
+fn open(setup: &StackSetup) -> TestResult<Endpoint> {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/udp.mtp");
     let program = hawser_load::programs::resolve(&program.display().to_string(), &[])?;
     Ok(host::open(program, setup)?)
 }
 
 /// Linux verifies the checksum of each answer, and reports its content and its source.
-pub(crate) fn a_program_in_udp_answers_sockets(stage: &Stage) -> TestResult {
+pub(crate) fn a_program_in_udp_answers_sockets(stage: &Testbed) -> TestResult {
     let mut endpoint = endpoint(stage)?;
     for (ours, linux) in [(hawser_v4(), linux_v4()), (hawser_v6(), linux_v6())] {
         let at = SocketAddr::new(ours, 4791);
@@ -74,12 +76,12 @@ pub(crate) fn a_program_in_udp_answers_sockets(stage: &Stage) -> TestResult {
 
 /// Shards at one port of the host: each has peers, whichever address they call, and each peer gets its own
 /// answers.
-pub(crate) fn shards_at_a_socket_share_peers_out(_: &Stage) -> TestResult {
+pub(crate) fn shards_at_a_socket_share_peers_out(_: &Testbed) -> TestResult {
     const PEERS: u8 = 60;
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/udp.mtp");
     let program = hawser_load::programs::resolve(&program.display().to_string(), &[])?;
     let free = UdpSocket::bind("[::]:0")?.local_addr()?;
-    let mut endpoints = host::open_shards(&program, &Setup::at_socket(free), 3)?;
+    let mut endpoints = host::open_shards(&program, &StackSetup::at_socket(free), 3)?;
     let taken = UdpSocket::bind(free).err().map(|error| error.kind());
     assert_eq!(taken, Some(ErrorKind::AddrInUse));
     let listeners = endpoints.iter_mut().map(|endpoint| endpoint.listen(free, 100));
@@ -119,7 +121,7 @@ pub(crate) fn shards_at_a_socket_share_peers_out(_: &Stage) -> TestResult {
 }
 
 /// A port without a registered parser is unreachable; other ports keep working.
-pub(crate) fn other_ports_are_unreachable(stage: &Stage) -> TestResult {
+pub(crate) fn other_ports_are_unreachable(stage: &Testbed) -> TestResult {
     let mut endpoint = endpoint(stage)?;
     for (ours, linux) in [(hawser_v4(), linux_v4()), (hawser_v6(), linux_v6())] {
         let socket = UdpSocket::bind(SocketAddr::new(linux, 0))?;
@@ -140,13 +142,13 @@ pub(crate) fn other_ports_are_unreachable(stage: &Stage) -> TestResult {
 
 /// An ICMP error arrives while the task that drives a stack on a UDP socket sleeps. Although the socket has
 /// no datagram, the task wakes up at once, and not when it checks for its holders a second later.
-pub(crate) fn an_error_wakes_up_the_task_of_a_socket(_: &Stage) -> TestResult {
+pub(crate) fn an_error_wakes_up_the_task_of_a_socket(_: &Testbed) -> TestResult {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let own = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
-        let network = Network::start(open(&Setup::at_socket(own))?)?;
+        let network = Network::start(open(&StackSetup::at_socket(own))?)?;
         let peer = UdpSocket::bind("127.0.0.1:0")?;
         peer.set_read_timeout(Some(TIMEOUT))?;
         let mut stream = network.connect(peer.local_addr()?).await?;

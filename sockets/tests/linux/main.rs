@@ -15,7 +15,7 @@ mod polled;
 mod queue;
 mod shards;
 mod shares;
-mod stage;
+mod testbed;
 
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ use hawser_sockets::host::netns::{Namespace, Netlink};
 use hawser_testing::{Need, enter_namespace, run, skip, tests};
 
 use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};
-use stage::{Medium, Stage, TestResult};
+use testbed::{Medium, TestResult, Testbed};
 
 const OTHERS: &[Test] = tests![
     addresses::a_device_has_an_address_once,
@@ -76,10 +76,10 @@ fn main() -> ExitCode {
 }
 
 /// Runs a test in its own network namespace.
-fn judge(name: &str, medium: Medium, test: fn(&Stage) -> TestResult) -> TestResult {
+fn judge(name: &str, medium: Medium, test: fn(&Testbed) -> TestResult) -> TestResult {
     Namespace::create()?.run(|| {
         Netlink::open()?.bring_up("lo")?;
-        match Stage::set_up(medium)? {
+        match Testbed::set_up(medium)? {
             Some(stage) => test(&stage),
             None => {
                 skip(Need::Tun, name, "no TUN for this user");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hawser_sockets::messages::Call;
 use hawser_sockets::{Endpoint, MessageOptions};
 
-use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, pattern, poll_until};
+use crate::testbed::{TIMEOUT, TestResult, Testbed, hawser_v4, pattern, poll_until};
 
 fn server_at() -> SocketAddr {
     SocketAddr::new(hawser_v4(), 7000)
@@ -31,7 +31,7 @@ pub(crate) fn serve(mut endpoint: Endpoint, at: SocketAddr, stop: &AtomicBool) -
 }
 
 /// A stack at each end of a pair of Ethernet devices; TUN has only one end for stacks.
-pub(crate) fn two_stacks_call_each_other(stage: &Stage) -> TestResult {
+pub(crate) fn two_stacks_call_each_other(stage: &Testbed) -> TestResult {
     const SIZES: [usize; 6] = [1, 32, 1_500, 60_001, 200_000, 500_000];
     let near = SocketAddr::new(IpAddr::from([10, 9, 0, 3]), 0);
     for program in ["homa", "tcp"] {
@@ -68,7 +68,7 @@ pub(crate) fn two_stacks_call_each_other(stage: &Stage) -> TestResult {
 }
 
 /// Linux's own TCP sends handwritten frames: three calls at once, the second half of the last one late.
-pub(crate) fn linux_calls_by_frames(stage: &Stage) -> TestResult {
+pub(crate) fn linux_calls_by_frames(stage: &Testbed) -> TestResult {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let endpoint = stage.endpoint(&[])?;

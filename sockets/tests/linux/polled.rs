@@ -7,9 +7,9 @@ use std::thread;
 
 use hawser_sockets::{Endpoint, Handle};
 
-use crate::stage::{
-    Stage, TIMEOUT, TestResult, echo_one, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,
-    poll_until, ready,
+use crate::testbed::{
+    TIMEOUT, TestResult, Testbed, echo_one, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6,
+    pattern, poll_until, ready,
 };
 
 /// Sends all data and reads it back; the peer echoes.
@@ -36,7 +36,7 @@ pub(crate) fn exchange(endpoint: &mut Endpoint, connection: Handle, data: &[u8])
     Ok(got)
 }
 
-pub(crate) fn linux_echoes_our_data(stage: &Stage) -> TestResult {
+pub(crate) fn linux_echoes_our_data(stage: &Testbed) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     for address in [linux_v4(), linux_v6()] {
         let listener = linux_listener(address)?;
@@ -58,7 +58,7 @@ pub(crate) fn linux_echoes_our_data(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn our_stack_echoes_data_of_linux(stage: &Stage) -> TestResult {
+pub(crate) fn our_stack_echoes_data_of_linux(stage: &Testbed) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     for address in [hawser_v4(), hawser_v6()] {
         let at = SocketAddr::new(address, 7);
@@ -88,7 +88,7 @@ pub(crate) fn our_stack_echoes_data_of_linux(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn a_closed_port_refuses(stage: &Stage) -> TestResult {
+pub(crate) fn a_closed_port_refuses(stage: &Testbed) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     for address in [linux_v4(), linux_v6()] {
         let connection = endpoint.connect(SocketAddr::new(address, 9))?;
@@ -112,7 +112,7 @@ pub(crate) fn a_closed_port_refuses(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn an_address_in_use_is_refused(stage: &Stage) -> TestResult {
+pub(crate) fn an_address_in_use_is_refused(stage: &Testbed) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     let at = SocketAddr::new(hawser_v4(), 80);
     let first = endpoint.listen(at, 1)?;
@@ -126,7 +126,7 @@ pub(crate) fn an_address_in_use_is_refused(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn a_reset_is_an_error(stage: &Stage) -> TestResult {
+pub(crate) fn a_reset_is_an_error(stage: &Testbed) -> TestResult {
     let listener = linux_listener(linux_v4())?;
     let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
     let mut endpoint = stage.endpoint(&[])?;
@@ -153,7 +153,7 @@ pub(crate) fn a_reset_is_an_error(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn our_reset_is_an_error_for_linux(stage: &Stage) -> TestResult {
+pub(crate) fn our_reset_is_an_error_for_linux(stage: &Testbed) -> TestResult {
     let listener = linux_listener(linux_v4())?;
     let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
     let mut endpoint = stage.endpoint(&[])?;
@@ -173,7 +173,7 @@ pub(crate) fn our_reset_is_an_error_for_linux(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn a_slow_linux_reader_stops_our_sender(stage: &Stage) -> TestResult {
+pub(crate) fn a_slow_linux_reader_stops_our_sender(stage: &Testbed) -> TestResult {
     let listener = linux_listener(linux_v6())?;
     let to = SocketAddr::new(linux_v6(), listener.local_addr()?.port());
     let mut endpoint = stage.endpoint(&[("MIN_RTO", 20_000_000)])?;
@@ -226,7 +226,7 @@ pub(crate) fn a_slow_linux_reader_stops_our_sender(stage: &Stage) -> TestResult 
     Ok(())
 }
 
-pub(crate) fn linux_half_closes_and_still_receives(stage: &Stage) -> TestResult {
+pub(crate) fn linux_half_closes_and_still_receives(stage: &Testbed) -> TestResult {
     let at = SocketAddr::new(hawser_v4(), 7);
     let mut endpoint = stage.endpoint(&[])?;
     let listener = endpoint.listen(at, 1)?;
@@ -265,7 +265,7 @@ pub(crate) fn linux_half_closes_and_still_receives(stage: &Stage) -> TestResult 
     Ok(())
 }
 
-pub(crate) fn closing_leaves_no_contexts(stage: &Stage) -> TestResult {
+pub(crate) fn closing_leaves_no_contexts(stage: &Testbed) -> TestResult {
     let listener = linux_listener(linux_v4())?;
     let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
     let linux = thread::spawn(move || -> std::io::Result<()> {
@@ -296,7 +296,7 @@ pub(crate) fn closing_leaves_no_contexts(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn a_full_backlog_accepts_no_connections(stage: &Stage) -> TestResult {
+pub(crate) fn a_full_backlog_accepts_no_connections(stage: &Testbed) -> TestResult {
     const BACKLOG: u32 = 4;
     // `BACKLOG` connections may wait to be accepted, and as many may be in the middle of their handshake.
     // With a cookie, a client would consider itself connected, and one that waits for the server never sends
@@ -332,7 +332,7 @@ pub(crate) fn a_full_backlog_accepts_no_connections(stage: &Stage) -> TestResult
 
 /// Bytes that were read before a close count as read, although no poll is in between: the peer sees an
 /// orderly end and no reset.
-pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResult {
+pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Testbed) -> TestResult {
     let at = SocketAddr::new(hawser_v4(), 7);
     let mut endpoint = stage.endpoint(&[])?;
     let listener = endpoint.listen(at, 1)?;
@@ -356,7 +356,7 @@ pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResul
 
 /// A ring of a few frames overflows when many peers send at once and the endpoint is not polled. Dropped
 /// packets, including ends of streams, come again.
-pub(crate) fn a_small_ring_causes_only_repaired_losses(stage: &Stage) -> TestResult {
+pub(crate) fn a_small_ring_causes_only_repaired_losses(stage: &Testbed) -> TestResult {
     const VOICES: usize = 30;
     let Some((mut endpoint, missed)) = stage.endpoint_with_ring(1, &[])? else {
         return Ok(());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use hawser_sockets::host::netns::{Netlink, Shape};
+use hawser_sockets::host::netns::{Netlink, ShaperRate};
 use hawser_sockets::messages::Call;
 use hawser_sockets::{Endpoint, MessageOptions, Network};
 use tokio::io::AsyncWriteExt;
@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use crate::asynchronous;
 use crate::datagrams;
 use crate::messages::serve;
-use crate::stage::{DEVICE, KERNEL_END, Stage, TestResult, hawser_v4, linux_v4, pattern, poll_until};
+use crate::testbed::{DEVICE, KERNEL_END, TestResult, Testbed, hawser_v4, linux_v4, pattern, poll_until};
 
 /// The size of requests that Homa sends without a grant, as fast as the device takes them.
 const LONG: usize = 60_000;
@@ -30,7 +30,7 @@ const PATIENT: [(&str, u64); 4] = [
 ];
 
 /// 10 Mbit/s and a queue of 4 MB, on which the long requests take 0.8 s.
-const SLOW: Shape = Shape { bytes_per_second: 1_250_000, burst: 1600, queue: 4 << 20 };
+const SLOW: ShaperRate = ShaperRate { bytes_per_second: 1_250_000, burst: 1600, queue: 4 << 20 };
 
 /// A client behind a slow device, and a server.
 struct SlowLink {
@@ -43,7 +43,7 @@ struct SlowLink {
 
 impl SlowLink {
     /// Creates the two ends; returns `None` on a TUN device, at whose other end a stack cannot be.
-    fn new(stage: &Stage) -> TestResult<Option<SlowLink>> {
+    fn new(stage: &Testbed) -> TestResult<Option<SlowLink>> {
         let near = SocketAddr::new(IpAddr::from([10, 9, 0, 3]), 0);
         let Some(client) = stage.at_the_far_end("homa", &PATIENT, near.ip())? else {
             return Ok(None);
@@ -65,7 +65,7 @@ impl SlowLink {
 }
 
 /// The long requests are sent first; in a queue of the kernel they would all be ahead of the short one.
-pub(crate) fn a_short_call_overtakes_frames_waiting_for_a_slow_device(stage: &Stage) -> TestResult {
+pub(crate) fn a_short_call_overtakes_frames_waiting_for_a_slow_device(stage: &Testbed) -> TestResult {
     let Some(mut link) = SlowLink::new(stage)? else {
         return Ok(());
     };
@@ -118,13 +118,13 @@ pub(crate) fn a_short_call_overtakes_frames_waiting_for_a_slow_device(stage: &St
 /// On tokio, the task that drives the stack is woken when the device takes frames again. The peer sends only
 /// one packet, which cannot wake it. The datagrams take 0.05 s; a driver that is not woken checks once a
 /// second.
-pub(crate) fn a_slow_device_is_kept_busy_on_tokio(stage: &Stage) -> TestResult {
+pub(crate) fn a_slow_device_is_kept_busy_on_tokio(stage: &Testbed) -> TestResult {
     const DATAGRAMS: u64 = 400;
     if stage.is_tun() {
         return Ok(());
     }
     let mut netlink = Netlink::open()?;
-    let shape = Shape { bytes_per_second: 12_500_000, ..SLOW };
+    let shape = ShaperRate { bytes_per_second: 12_500_000, ..SLOW };
     netlink.shape(DEVICE, shape)?;
     let at = SocketAddr::new(hawser_v4(), 4791);
     let endpoint = datagrams::endpoint(stage)?;

@@ -13,14 +13,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
-use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6};
+use crate::testbed::{
+    TIMEOUT, TestResult, Testbed, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6,
+};
 
 const SHARDS: u16 = 3;
 const CLIENTS: usize = 60;
 /// The number of bytes that each connection carries in each direction.
 const BYTES: usize = 100_000;
 
-fn shards(stage: &Stage, program: &str) -> TestResult<Vec<Endpoint>> {
+fn shards(stage: &Testbed, program: &str) -> TestResult<Vec<Endpoint>> {
     let program = hawser_load::programs::resolve(program, &[])?;
     Ok(host::open_shards(&program, stage.setup(), SHARDS)?)
 }
@@ -84,7 +86,7 @@ fn exchange(to: SocketAddr, number: usize) -> TestResult {
 }
 
 /// Every shard gets connections, and each connection is complete.
-pub(crate) fn linux_connects_to_all_shards(stage: &Stage) -> TestResult {
+pub(crate) fn linux_connects_to_all_shards(stage: &Testbed) -> TestResult {
     let at = [hawser_v4(), hawser_v6()].map(|ip| SocketAddr::new(ip, 7));
     let ends = &AtomicBool::new(false);
     let endpoints = shards(stage, "tcp")?;
@@ -140,18 +142,18 @@ fn accepted(listener: &TcpListener) -> std::io::Result<TcpStream> {
 }
 
 /// Answers arrive at the shard that sent the request.
-pub(crate) fn shards_connect_to_linux(stage: &Stage) -> TestResult {
+pub(crate) fn shards_connect_to_linux(stage: &Testbed) -> TestResult {
     call_linux(stage, linux_v4(), false)?;
     call_linux(stage, linux_v6(), false)
 }
 
 /// Packets in the queue of a shard that is gone reach the remaining shards.
-pub(crate) fn queues_of_ended_shards_are_read(stage: &Stage) -> TestResult {
+pub(crate) fn queues_of_ended_shards_are_read(stage: &Testbed) -> TestResult {
     call_linux(stage, linux_v4(), true)
 }
 
 /// All shards open connections, either at once or each when those before it are gone.
-fn call_linux(stage: &Stage, like: IpAddr, in_turn: bool) -> TestResult {
+fn call_linux(stage: &Testbed, like: IpAddr, in_turn: bool) -> TestResult {
     let endpoints = shards(stage, "tcp")?;
     let listener = linux_listener(like)?;
     let gone = &AtomicUsize::new(0);
@@ -189,7 +191,7 @@ fn call_linux(stage: &Stage, like: IpAddr, in_turn: bool) -> TestResult {
 }
 
 /// Only the first shard has the global context, and it answers connections of all shards.
-pub(crate) fn a_global_context_is_one_for_all(stage: &Stage) -> TestResult {
+pub(crate) fn a_global_context_is_one_for_all(stage: &Testbed) -> TestResult {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/numbered.mtp");
     let mut endpoints = shards(stage, &program.to_string_lossy())?;
     let mut numbers = Vec::new();
@@ -214,7 +216,7 @@ pub(crate) fn a_global_context_is_one_for_all(stage: &Stage) -> TestResult {
 }
 
 /// A waiting shard is woken by an event of another shard.
-pub(crate) fn a_shard_that_waits_is_woken(stage: &Stage) -> TestResult {
+pub(crate) fn a_shard_that_waits_is_woken(stage: &Testbed) -> TestResult {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/numbered.mtp");
     let mut endpoints = shards(stage, &program.to_string_lossy())?;
     let mut first = endpoints.remove(0);
@@ -246,7 +248,7 @@ pub(crate) fn a_shard_that_waits_is_woken(stage: &Stage) -> TestResult {
 }
 
 /// A program whose connections share state cannot run in shards, and the error names the state.
-pub(crate) fn a_program_of_one_shard_is_refused(stage: &Stage) -> TestResult {
+pub(crate) fn a_program_of_one_shard_is_refused(stage: &Testbed) -> TestResult {
     for (name, why) in [
         ("homa", "nic.messages"),
         ("quic-lite", "add_id"),

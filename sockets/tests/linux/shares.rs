@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::stage::{Stage, TestResult, hawser_v4};
+use crate::testbed::{TestResult, Testbed, hawser_v4};
 
 /// The default number of clients that do not read or are not read from.
 const GREEDY: usize = 200;
@@ -32,15 +32,15 @@ const READ: u8 = b'r';
 /// A client's first byte, which requests that its bytes not be read.
 const IGNORE: u8 = b'i';
 
-pub(crate) fn clients_that_do_not_read_leave_others_their_rate(stage: &Stage) -> TestResult {
+pub(crate) fn clients_that_do_not_read_leave_others_their_rate(stage: &Testbed) -> TestResult {
     keep_their_rate(stage, SEND, SEND)
 }
 
-pub(crate) fn unread_request_bodies_leave_others_their_rate(stage: &Stage) -> TestResult {
+pub(crate) fn unread_request_bodies_leave_others_their_rate(stage: &Testbed) -> TestResult {
     keep_their_rate(stage, IGNORE, READ)
 }
 
-fn keep_their_rate(stage: &Stage, greedy: u8, honest: u8) -> TestResult {
+fn keep_their_rate(stage: &Testbed, greedy: u8, honest: u8) -> TestResult {
     if !stage.is_tun() {
         return Ok(()); // The stack is the same, and a packet socket's ring is not tested here.
     }

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
-use hawser_sockets::host::{self, DeviceSpec, Setup, XdpOptions, XdpWire};
+use hawser_sockets::host::{self, DeviceSpec, StackSetup, XdpOptions, XdpWire};
 use hawser_sockets::{Endpoint, Handle};
 
-use crate::stage::{self, DEVICE, Stage, TIMEOUT, TestResult, Watched, hawser_v4, poll_until, ready};
 use crate::swarm::far_v4;
+use crate::testbed::{self, DEVICE, TIMEOUT, TestResult, Testbed, Watched, hawser_v4, poll_until, ready};
 
 /// The number of bytes of a stream.
 const STREAM: usize = 300_000;
@@ -23,9 +23,9 @@ const PIECE: usize = 1000;
 const IDLE: Duration = Duration::from_millis(20);
 
 /// Chains in the kernel have only one stack behind them.
-pub(crate) fn shards_are_refused(stage: &Stage) -> TestResult {
+pub(crate) fn shards_are_refused(stage: &Testbed) -> TestResult {
     let program = hawser_load::programs::resolve("tcp", &[])?;
-    let setup = Setup {
+    let setup = StackSetup {
         device: DeviceSpec::XdpChains(DEVICE.to_owned()),
         ..stage.setup().clone()
     };
@@ -39,7 +39,7 @@ pub(crate) fn shards_are_refused(stage: &Stage) -> TestResult {
 }
 
 /// The packets of the stream come one by one: nearly all are acknowledged before the stack is awake.
-pub(crate) fn acknowledgements_leave_from_the_kernel(stage: &Stage) -> TestResult {
+pub(crate) fn acknowledgements_leave_from_the_kernel(stage: &Testbed) -> TestResult {
     let counts = exchange(stage, [STREAM, 0], |_| Duration::from_millis(1))?;
     assert!(
         counts[1] > STREAM as u64 / 1000 / 2,
@@ -50,7 +50,7 @@ pub(crate) fn acknowledgements_leave_from_the_kernel(stage: &Stage) -> TestResul
 
 /// Both ends of the streams pause at random, so that frames arrive while the stack falls asleep, sleeps,
 /// wakes up and is awake.
-pub(crate) fn streams_are_whole_for_any_sleep_of_the_stack(stage: &Stage) -> TestResult {
+pub(crate) fn streams_are_whole_for_any_sleep_of_the_stack(stage: &Testbed) -> TestResult {
     let counts = exchange(stage, [3 * STREAM, 2 * STREAM], |random| match random % 16 {
         0 => Duration::from_millis(1),
         1..4 => Duration::from_micros(random >> 32 & 0xff),
@@ -65,7 +65,7 @@ pub(crate) fn streams_are_whole_for_any_sleep_of_the_stack(stage: &Stage) -> Tes
 
 /// A stream of QUIC-Lite in each direction, in datagrams to a port that an application holds, on a connection
 /// with several streams.
-pub(crate) fn streams_in_datagrams_are_whole(stage: &Stage) -> TestResult {
+pub(crate) fn streams_in_datagrams_are_whole(stage: &Testbed) -> TestResult {
     let handled = Handled::default();
     let mut near = endpoint(hawser_load::programs::resolve("quic-lite", &[])?, 7, &handled)?;
     let there = SocketAddr::new(hawser_v4(), 80);
@@ -92,7 +92,7 @@ pub(crate) fn streams_in_datagrams_are_whole(stage: &Stage) -> TestResult {
 
 /// Sends bytes to a stack whose chains run in the kernel, and from it, in pieces between which both ends
 /// wait. Returns the numbers of frames that were handled and answered in the kernel.
-fn exchange(stage: &Stage, lens: [usize; 2], pause: fn(u64) -> Duration) -> TestResult<[u64; 2]> {
+fn exchange(stage: &Testbed, lens: [usize; 2], pause: fn(u64) -> Duration) -> TestResult<[u64; 2]> {
     let handled = Handled::default();
     let program = hawser_load::programs::resolve("selective-repeat", &[])?;
     let mut near = endpoint(program, 7, &handled)?;
@@ -276,7 +276,7 @@ impl Handled {
 /// Returns an endpoint over AF_XDP with its program's chains in the kernel.
 pub(crate) fn endpoint(program: Arc<dyn Program>, seed: u64, handled: &Handled) -> TestResult<Endpoint> {
     let options = XdpOptions {
-        addresses: vec![hawser_v4(), stage::hawser_v6()],
+        addresses: vec![hawser_v4(), testbed::hawser_v6()],
         answers: true,
         ..XdpOptions::default()
     };
@@ -284,7 +284,7 @@ pub(crate) fn endpoint(program: Arc<dyn Program>, seed: u64, handled: &Handled) 
     let c = hawser_load::emit_chains(program.module(), hawser_xdp::chains_in_kernel(program.module()))?;
     wire.run_chains(program.module(), &c)?;
     let interface = InterfaceConfig {
-        addresses: vec![(hawser_v4(), 24), (stage::hawser_v6(), 64)],
+        addresses: vec![(hawser_v4(), 24), (testbed::hawser_v6(), 64)],
         gateways: vec![],
         mtu: 1500,
     };

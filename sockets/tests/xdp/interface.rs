@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use hawser_sockets::host::netns::Netlink;
 
 use crate::polled;
-use crate::stage::{DEVICE, KERNEL_END, Stage, TestResult, hawser_v4};
+use crate::testbed::{DEVICE, KERNEL_END, TestResult, Testbed, hawser_v4};
 
 /// With an MTU of 9000 bytes a segment takes three buffers.
-pub(crate) fn jumbo_frames_carry_streams(stage: &Stage) -> TestResult {
+pub(crate) fn jumbo_frames_carry_streams(stage: &Testbed) -> TestResult {
     let mut netlink = Netlink::open()?;
     for name in [KERNEL_END, DEVICE] {
         netlink.set_mtu(name, 9000)?;
@@ -30,7 +30,7 @@ pub(crate) fn jumbo_frames_carry_streams(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn an_idle_stack_ends_with_its_interface(stage: &Stage) -> TestResult {
+pub(crate) fn an_idle_stack_ends_with_its_interface(stage: &Testbed) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     endpoint.listen(SocketAddr::new(hawser_v4(), 80), 1)?;
     while endpoint.poll()? {}

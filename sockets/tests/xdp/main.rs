@@ -16,10 +16,10 @@ mod polled;
 #[path = "../linux/shards.rs"]
 #[allow(dead_code, reason = "what has nothing to do with a device is among them")]
 mod shards;
-#[path = "../linux/stage.rs"]
-#[allow(dead_code, reason = "what tests over other devices need")]
-mod stage;
 mod swarm;
+#[path = "../linux/testbed.rs"]
+#[allow(dead_code, reason = "what tests over other devices need")]
+mod testbed;
 
 use std::process::ExitCode;
 
@@ -27,7 +27,7 @@ use hawser_sockets::host::netns::{Namespace, NamespaceError, Netlink};
 use hawser_testing::{Need, is_listing, run, skip, tests};
 
 use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};
-use stage::{Medium, Stage, TestResult};
+use testbed::{Medium, TestResult, Testbed};
 
 const OTHERS: &[Test] = tests![
     chains::acknowledgements_leave_from_the_kernel,
@@ -72,10 +72,10 @@ fn main() -> ExitCode {
 }
 
 /// Runs a test in a fresh network namespace.
-fn on_stage(medium: Medium, test: impl FnOnce(&Stage) -> TestResult + Send) -> TestResult {
+fn on_stage(medium: Medium, test: impl FnOnce(&Testbed) -> TestResult + Send) -> TestResult {
     Namespace::create()?.run(|| {
         Netlink::open()?.bring_up("lo")?;
-        let stage = Stage::set_up(medium)?.ok_or("there is a pair of interfaces")?;
+        let stage = Testbed::set_up(medium)?.ok_or("there is a pair of interfaces")?;
         test(&stage)
     })?
 }

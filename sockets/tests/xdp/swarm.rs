@@ -17,12 +17,12 @@ use std::time::Duration;
 use fastrand::Rng;
 use hawser_engine::program::Program;
 use hawser_load::programs::resolve;
-use hawser_sockets::host::{self, DeviceSpec, Faults, Setup};
+use hawser_sockets::host::{self, DeviceSpec, Faults, StackSetup};
 use hawser_sockets::{Endpoint, Handle};
 
 use crate::chains::{self, Handled, Talk};
 use crate::on_stage;
-use crate::stage::{KERNEL_END, Medium, Stage, TestResult, hawser_v4, hawser_v6, named, poll_for, ready};
+use crate::testbed::{KERNEL_END, Medium, TestResult, Testbed, hawser_v4, hawser_v6, named, poll_for, ready};
 
 /// The number of seeds in the tests.
 const RUNS: u64 = 16;
@@ -76,16 +76,16 @@ const SUBJECTS: [Subject; 3] = [
 
 /// The two ends of the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum PairEnd {
     Near,
     Far,
 }
 
-impl End {
-    fn other(self) -> End {
+impl PairEnd {
+    fn other(self) -> PairEnd {
         match self {
-            End::Near => End::Far,
-            End::Far => End::Near,
+            PairEnd::Near => PairEnd::Far,
+            PairEnd::Far => PairEnd::Near,
         }
     }
 }
@@ -97,9 +97,9 @@ struct Plan {
     /// The index in [`SUBJECTS`].
     subject: usize,
     is_v6: bool,
-    connects: End,
+    connects: PairEnd,
     /// The end whose directions end after the other's, if any.
-    ends_last: Option<End>,
+    ends_last: Option<PairEnd>,
     connections: usize,
     /// The numbers of bytes that each connection carries from the near end and from the far one.
     lens: [usize; 2],
@@ -112,7 +112,7 @@ struct Plan {
 impl Plan {
     fn draw(seed: u64) -> Plan {
         let rng = &mut Rng::with_seed(seed);
-        let either = |rng: &mut Rng| if rng.bool() { End::Near } else { End::Far };
+        let either = |rng: &mut Rng| if rng.bool() { PairEnd::Near } else { PairEnd::Far };
         Plan {
             seed,
             subject: rng.usize(..SUBJECTS.len()),
@@ -133,22 +133,22 @@ impl Plan {
         &SUBJECTS[self.subject]
     }
 
-    fn address(&self, end: End) -> IpAddr {
+    fn address(&self, end: PairEnd) -> IpAddr {
         match (end, self.is_v6) {
-            (End::Near, false) => hawser_v4(),
-            (End::Near, true) => hawser_v6(),
-            (End::Far, false) => far_v4(),
-            (End::Far, true) => far_v6(),
+            (PairEnd::Near, false) => hawser_v4(),
+            (PairEnd::Near, true) => hawser_v6(),
+            (PairEnd::Far, false) => far_v4(),
+            (PairEnd::Far, true) => far_v6(),
         }
     }
 
     /// Returns the numbers of bytes that an end sends and receives.
-    fn lens_of(&self, end: End) -> [usize; 2] {
+    fn lens_of(&self, end: PairEnd) -> [usize; 2] {
         [self.lens[end as usize], self.lens[end.other() as usize]]
     }
 
     /// Returns pauses of up to a millisecond behind some pieces.
-    fn pauses(&self, end: End) -> impl FnMut() -> Duration + use<> {
+    fn pauses(&self, end: PairEnd) -> impl FnMut() -> Duration + use<> {
         let mut rng = Rng::with_seed(self.seed ^ end as u64);
         let often = self.pauses[end as usize];
         move || match often > 0 && rng.u64(..often) == 0 {
@@ -209,7 +209,7 @@ fn far_v6() -> IpAddr {
     IpAddr::from([0xfd09, 0, 0, 0, 0, 0, 0, 3])
 }
 
-pub(crate) fn streams_through_random_faults_are_whole(_: &Stage) -> TestResult {
+pub(crate) fn streams_through_random_faults_are_whole(_: &Testbed) -> TestResult {
     run(1, RUNS)
 }
 
@@ -267,13 +267,13 @@ fn run(first: u64, runs: u64) -> TestResult {
 /// Puts a stack at each end, and lets them exchange data.
 fn carry_out(plan: &Plan, program: &Arc<dyn Program>, counts: &Handled) -> TestResult {
     let near = chains::endpoint(program.clone(), plan.seed, counts)?;
-    let mut setup = Setup::new(DeviceSpec::Packet(KERNEL_END.to_owned()), (far_v4(), 24));
+    let mut setup = StackSetup::new(DeviceSpec::Packet(KERNEL_END.to_owned()), (far_v4(), 24));
     setup.addresses.push((far_v6(), 64));
     if let Some(rules) = &plan.faults {
         setup.faults = Some(rules.parse::<Faults>()?.with_seed(plan.seed));
     }
     let far = host::open(program.clone(), &setup)?;
-    let mut ends = [(End::Near, near), (End::Far, far)];
+    let mut ends = [(PairEnd::Near, near), (PairEnd::Far, far)];
     // The listener is opened before any end connects.
     let (listening, endpoint) = &mut ends[plan.connects.other() as usize];
     let listener = endpoint.listen(SocketAddr::new(plan.address(*listening), PORT), 16)?;
@@ -296,7 +296,7 @@ fn carry_out(plan: &Plan, program: &Arc<dyn Program>, counts: &Handled) -> TestR
     })
 }
 
-fn failure((end, thread): (End, ScopedJoinHandle<'_, TestResult>)) -> Option<String> {
+fn failure((end, thread): (PairEnd, ScopedJoinHandle<'_, TestResult>)) -> Option<String> {
     match thread.join() {
         Ok(result) => Some(format!("at the {end:?} end, {}", result.err()?)),
         Err(_) => Some(format!("the {end:?} end panicked")),
@@ -306,7 +306,7 @@ fn failure((end, thread): (End, ScopedJoinHandle<'_, TestResult>)) -> Option<Str
 /// Opens the connections, sends and receives on them, and stays until the other end no longer needs it.
 fn be_one_end(
     plan: &Plan,
-    end: End,
+    end: PairEnd,
     mut endpoint: Endpoint,
     listener: Option<Handle>,
     met: &AtomicUsize,

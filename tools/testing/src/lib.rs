@@ -30,12 +30,12 @@
 
 mod checksum;
 mod expect;
-#[cfg(feature = "lane")]
-pub mod lane;
 #[cfg(feature = "log")]
 mod log;
+#[cfg(feature = "lane")]
+pub mod memory_wire;
 mod need;
-mod swallow;
+mod unresponsive;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -49,7 +49,7 @@ pub use expect::expect_file;
 #[cfg(feature = "log")]
 pub use log::Log;
 pub use need::{Need, has, skip};
-pub use swallow::swallow_at_localhost;
+pub use unresponsive::swallow_at_localhost;
 
 /// The result of a test.
 pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;

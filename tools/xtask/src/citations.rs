@@ -16,7 +16,7 @@ pub(crate) const FILES: &[&str] = &["mtp", "rs", "pkt", "steps", "txt"];
 
 /// The relation of a citation's place to the section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CitationKind {
     /// Code that obeys it.
     Code,
     /// A test that checks it.
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 
 /// A cited section.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct CitedSection {
     /// The document, such as `RFC9293`.
     pub(crate) document: String,
     pub(crate) section: String,
@@ -39,8 +39,8 @@ pub(crate) struct Target {
 #[derive(Debug)]
 pub(crate) struct Citation {
     pub(crate) line: usize,
-    pub(crate) targets: Vec<Target>,
-    pub(crate) kind: Kind,
+    pub(crate) targets: Vec<CitedSection>,
+    pub(crate) kind: CitationKind,
     /// The quotation, folded; empty without one.
     pub(crate) quotation: String,
     pub(crate) reason: String,
@@ -49,8 +49,8 @@ pub(crate) struct Citation {
 /// Returns the citations of a file.
 pub(crate) fn read(path: &str, text: &str) -> Vec<Citation> {
     let kind = match is_script(path) {
-        true => Kind::Test,
-        false => Kind::Code,
+        true => CitationKind::Test,
+        false => CitationKind::Code,
     };
     let mut citations: Vec<Citation> = Vec::new();
     let mut open = false;
@@ -96,8 +96,8 @@ impl Citation {
     /// Adds a line about the citation itself. Returns whether the line is one.
     fn add(&mut self, line: &str) -> bool {
         match line.split_once('=') {
-            Some(("type", "test")) => self.kind = Kind::Test,
-            Some(("type", "exception")) => self.kind = Kind::Exception,
+            Some(("type", "test")) => self.kind = CitationKind::Test,
+            Some(("type", "exception")) => self.kind = CitationKind::Exception,
             Some(("reason", reason)) => self.reason = reason.to_owned(),
             _ => return false,
         }
@@ -106,7 +106,7 @@ impl Citation {
 }
 
 /// Returns the sections that the text of a citation names: `RFC9293 3.10.7.4 (fifth), 3.8.6; RFC5961 3.2`.
-fn targets(cited: &str) -> Vec<Target> {
+fn targets(cited: &str) -> Vec<CitedSection> {
     let mut depth = 0;
     let parts = cited.split(|c: char| {
         depth += i32::from(c == '(') - i32::from(c == ')');
@@ -126,7 +126,7 @@ fn targets(cited: &str) -> Vec<Target> {
         if is_section(section) && !document.is_empty() {
             let labels = labels_in(part, "").into_iter();
             let labels = labels.map(|(label, _)| label.to_owned()).collect();
-            targets.push(Target { document: document.to_owned(), section: section.to_owned(), labels });
+            targets.push(CitedSection { document: document.to_owned(), section: section.to_owned(), labels });
         }
     }
     targets
@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn sections_of_several_documents_are_read() {
-        let name = |target: Target| format!("{} {} {:?}", target.document, target.section, target.labels);
+        let name =
+            |target: CitedSection| format!("{} {} {:?}", target.document, target.section, target.labels);
         let named = |text: &str| targets(text).into_iter().map(name).collect::<Vec<_>>();
         assert_eq!(
             named("RFC9293 3.8.6.2.2 (MUST-39, a), 3.8.6 (SHLD-14); RFC7323 2.4: why"),
@@ -159,9 +160,12 @@ mod tests {
         let found = read("a.mtp", text);
         let quoted: Vec<&str> = found.iter().map(|citation| &*citation.quotation).collect();
         assert_eq!(quoted, ["a b", "c", "d"]);
-        assert_eq!((found[2].kind, &*found[2].reason), (Kind::Exception, "it is old"));
+        assert_eq!(
+            (found[2].kind, &*found[2].reason),
+            (CitationKind::Exception, "it is old")
+        );
         assert_eq!(found[1].line, 4);
-        assert_eq!(read("a.pkt", text)[0].kind, Kind::Test);
+        assert_eq!(read("a.pkt", text)[0].kind, CitationKind::Test);
         let in_a_string = "let s = \"//= RFC1 2\";\n/// `//= RFC1 2`\n";
         assert_eq!(read("a.rs", in_a_string).len(), 0);
     }

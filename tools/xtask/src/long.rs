@@ -153,7 +153,7 @@ const MODES: &[Mode] = &[
     },
     Mode {
         name: "loom",
-        about: "loom over the bus's ring and the bells of shards: every order of threads that the memory model allows",
+        about: "loom over the bus's ring and the wakeups of shards: every order of threads that the memory model allows",
         command: "env CARGO_TARGET_DIR=target/loom 'RUSTFLAGS=--cfg hawser_loom' cargo test -q -p hawser-bus -p hawser-sockets --lib -- orders::",
     },
     Mode {

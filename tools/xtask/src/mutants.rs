@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hawser_runs::mutations::Change;
+use hawser_runs::mutations::MutationKind;
 use parking_lot::Mutex;
 
 /// The percentage of mutants that have to be killed.
@@ -31,11 +31,11 @@ const WORKERS: usize = 2;
 
 /// The name of a killer and its command line for a shell. A subject lists the quickest killer first, and tests
 /// that take seconds last or not at all. `$PROGRAM` is the mutant's main file, `$FOLDER` its folder, and the
-/// variables of [`Subject::tests`] are test programs of engine/load.
+/// variables of [`MutatedProgram::tests`] are test programs of engine/load.
 type Killer = (&'static str, &'static str);
 
 /// A program whose mutants are tried.
-struct Subject {
+struct MutatedProgram {
     /// The program's name. Its folder is in `transports/` and holds its main file.
     name: &'static str,
     /// The files and folders, besides its own sources, that it imports or that its killers read.
@@ -47,14 +47,14 @@ struct Subject {
     killers: &'static [Killer],
 }
 
-impl Subject {
+impl MutatedProgram {
     fn folder(&self) -> String {
         format!("transports/{}", self.name)
     }
 }
 
-const SUBJECTS: &[Subject] = &[
-    Subject {
+const SUBJECTS: &[MutatedProgram] = &[
+    MutatedProgram {
         name: "tcp",
         beside: &["script.toml", "swarm.args"],
         variable: "HAWSER_TCP",
@@ -75,21 +75,21 @@ const SUBJECTS: &[Subject] = &[
             ("bottlenecks", "exec \"$TESTS\" -q --test-threads 1 bottleneck::"),
         ],
     },
-    Subject {
+    MutatedProgram {
         name: "homa",
         beside: &["swarm.args", "steps"],
         variable: "HAWSER_HOMA",
         tests: &[("TESTS", "homa")],
         killers: &[STEPS, RULES, SWARM],
     },
-    Subject {
+    MutatedProgram {
         name: "ndp",
         beside: &["swarm.args", "steps"],
         variable: "HAWSER_NDP",
         tests: &[("TESTS", "ndp")],
         killers: &[STEPS, RULES, SWARM],
     },
-    Subject {
+    MutatedProgram {
         name: "quic-lite",
         beside: &["swarm.args", "steps", "../tcp"],
         variable: "HAWSER_QUIC_LITE",
@@ -103,7 +103,7 @@ const SUBJECTS: &[Subject] = &[
             ),
         ],
     },
-    Subject {
+    MutatedProgram {
         name: "roce",
         beside: &["swarm.args", "steps"],
         variable: "HAWSER_ROCE",
@@ -144,7 +144,7 @@ struct Mutant {
 }
 
 /// The result for one mutant.
-enum Fate {
+enum MutantOutcome {
     /// A killer, named here, failed on it.
     Killed(&'static str),
     Survived,
@@ -174,7 +174,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 struct Options {
-    subject: &'static Subject,
+    subject: &'static MutatedProgram,
     sample: Option<usize>,
     seed: usize,
     file: Option<String>,
@@ -208,7 +208,7 @@ fn mutants(folder: &Path) -> Result<Vec<Mutant>, String> {
     let mut all = Vec::new();
     for name in sources(folder)? {
         let text = read(&folder.join(&name))?;
-        let of_file = hawser_runs::mutations::mutants(&text, &[Change::Negate]).into_iter();
+        let of_file = hawser_runs::mutations::mutants(&text, &[MutationKind::Negate]).into_iter();
         all.extend(of_file.map(|change| Mutant { file: name.clone(), change }));
     }
     Ok(all)
@@ -239,7 +239,7 @@ fn choose<'a>(all: &'a [Mutant], options: &Options) -> Vec<&'a Mutant> {
 }
 
 /// Builds the programs that the killers run, and returns the test programs, each with its variable.
-fn tests(root: &Path, subject: &Subject) -> Result<Vec<(&'static str, String)>, String> {
+fn tests(root: &Path, subject: &MutatedProgram) -> Result<Vec<(&'static str, String)>, String> {
     // The build takes the packages and features of the phase `build` of scripts/phases. Another choice would
     // rebuild and replace programs that other phases run.
     let features = output(root, &mut Command::new("scripts/features"))?;
@@ -294,7 +294,7 @@ fn output(root: &Path, command: &mut Command) -> Result<String, String> {
 /// The data that all mutants share.
 struct Trial<'a> {
     root: &'a Path,
-    subject: &'static Subject,
+    subject: &'static MutatedProgram,
     tests: Vec<(&'static str, String)>,
 }
 
@@ -302,33 +302,33 @@ impl Trial<'_> {
     /// Checks that every killer passes on the unchanged program. A killer that fails there would kill every
     /// mutant.
     fn unchanged_passes(&self) -> Result<(), String> {
-        let copy = Copy::of(self.root, self.subject, "unchanged", None)?;
+        let copy = Copy::new(self.root, self.subject, "unchanged", None)?;
         match self.fate(&copy) {
-            Fate::Survived => Ok(()),
-            Fate::Killed(name) => Err(format!(
+            MutantOutcome::Survived => Ok(()),
+            MutantOutcome::Killed(name) => Err(format!(
                 "the unchanged program does not pass `{name}`: correct that first"
             )),
-            Fate::Stillborn => Err("the unchanged program does not pass the checker".to_owned()),
+            MutantOutcome::Stillborn => Err("the unchanged program does not pass the checker".to_owned()),
         }
     }
 
     /// Tries the mutants, [`WORKERS`] at a time, and returns their fates in the order of the mutants.
-    fn all(&self, mutants: &[&Mutant]) -> Vec<Fate> {
+    fn all(&self, mutants: &[&Mutant]) -> Vec<MutantOutcome> {
         let next = AtomicUsize::new(0);
-        let fates: Mutex<Vec<(usize, Fate)>> = Mutex::new(Vec::new());
+        let fates: Mutex<Vec<(usize, MutantOutcome)>> = Mutex::new(Vec::new());
         let work = |worker: usize| {
             loop {
                 let i = next.fetch_add(1, Ordering::Relaxed);
                 let Some(mutant) = mutants.get(i) else { return };
-                let copy = Copy::of(self.root, self.subject, &worker.to_string(), Some(mutant));
+                let copy = Copy::new(self.root, self.subject, &worker.to_string(), Some(mutant));
                 let fate = match copy {
                     Ok(copy) => self.fate(&copy),
                     Err(error) => {
                         eprintln!("{error}");
-                        Fate::Stillborn
+                        MutantOutcome::Stillborn
                     }
                 };
-                if let Fate::Survived = fate {
+                if let MutantOutcome::Survived = fate {
                     println!(
                         "survived: {}/{}:{}: !({})",
                         self.subject.folder(),
@@ -352,9 +352,9 @@ impl Trial<'_> {
     }
 
     /// Runs the killers in turn until one fails.
-    fn fate(&self, copy: &Copy) -> Fate {
+    fn fate(&self, copy: &Copy) -> MutantOutcome {
         if hawser_driver::compile(&copy.main).failed() {
-            return Fate::Stillborn;
+            return MutantOutcome::Stillborn;
         }
         for (name, command) in self.subject.killers {
             let child = Command::new("sh")
@@ -370,16 +370,16 @@ impl Trial<'_> {
             match child {
                 Ok(child) => {
                     if !passes(child) {
-                        return Fate::Killed(name);
+                        return MutantOutcome::Killed(name);
                     }
                 }
                 Err(error) => {
                     eprintln!("cannot start a shell: {error}");
-                    return Fate::Stillborn;
+                    return MutantOutcome::Stillborn;
                 }
             }
         }
-        Fate::Survived
+        MutantOutcome::Survived
     }
 }
 
@@ -391,7 +391,12 @@ struct Copy {
 
 impl Copy {
     /// Copies the program, with one condition negated if a mutant is given.
-    fn of(root: &Path, subject: &Subject, name: &str, mutant: Option<&Mutant>) -> Result<Copy, String> {
+    fn new(
+        root: &Path,
+        subject: &MutatedProgram,
+        name: &str,
+        mutant: Option<&Mutant>,
+    ) -> Result<Copy, String> {
         let from = root.join(subject.folder());
         // Files left there by another program or revision would be tried too.
         let folder = root.join("target/mutants").join(subject.name).join(name);
@@ -431,19 +436,19 @@ fn passes(mut child: Child) -> bool {
 }
 
 /// Counts the fates, and compares the score with the goal.
-fn report(subject: &Subject, mutants: &[&Mutant], fates: &[Fate]) -> Result<(), String> {
+fn report(subject: &MutatedProgram, mutants: &[&Mutant], fates: &[MutantOutcome]) -> Result<(), String> {
     let born = fates
         .iter()
-        .filter(|fate| !matches!(fate, Fate::Stillborn))
+        .filter(|fate| !matches!(fate, MutantOutcome::Stillborn))
         .count();
     let killed = fates
         .iter()
-        .filter(|fate| matches!(fate, Fate::Killed(_)))
+        .filter(|fate| matches!(fate, MutantOutcome::Killed(_)))
         .count();
     for (name, _) in subject.killers {
         let by = fates
             .iter()
-            .filter(|fate| matches!(fate, Fate::Killed(by) if by == name))
+            .filter(|fate| matches!(fate, MutantOutcome::Killed(by) if by == name))
             .count();
         println!("{by:>5} killed by {name}");
     }

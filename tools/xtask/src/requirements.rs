@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::citations::{self, FILES, Kind};
+use crate::citations::{self, CitationKind, FILES};
 use crate::rfc::{self, Requirement, Rfc, labels_in};
 use crate::tidy::Tree;
 
@@ -109,11 +109,11 @@ impl State {
         }
     }
 
-    fn places(&mut self, kind: Kind) -> &mut Vec<String> {
+    fn places(&mut self, kind: CitationKind) -> &mut Vec<String> {
         match kind {
-            Kind::Code => &mut self.met,
-            Kind::Test => &mut self.tested,
-            Kind::Exception => &mut self.excepted,
+            CitationKind::Code => &mut self.met,
+            CitationKind::Test => &mut self.tested,
+            CitationKind::Exception => &mut self.excepted,
         }
     }
 
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn requirements_are_met_tested_excepted_or_missing() {
-        let tree = Tree::of(&[
+        let tree = Tree::from_texts(&[
             (
                 "a.mtp",
                 "//= RFC9293 3.8\n//# It MUST (MUST-1) be.\n//= RFC9293 3.8 (MUST-3)\nx;\n",

@@ -6,7 +6,7 @@
 
 enum { SUBSCRIPTIONS = 16, EVENTS = 14 };
 
-// In the order of `Event` in `src/event.rs`.
+// In the order of `FlowEvent` in `src/event.rs`.
 enum event {
     ESTABLISHED,
     ACKED,
@@ -219,7 +219,7 @@ struct {
     __type(value, struct standing);
 } standings SEC(".maps");
 
-// The outcomes for a flow that is to get our congestion control, in the order of `Outcome` in `src/reach.rs`.
+// The outcomes for a flow that is to get our congestion control, in the order of `Outcome` in `src/socket_iterator.rs`.
 enum { UNVISITED, ADOPTED, FAILED, HELD, FINAL };
 
 struct adoption {

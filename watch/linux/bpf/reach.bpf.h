@@ -43,7 +43,7 @@ int in_cgroup(struct bpf_sock_ops *ops)
     return 1;
 }
 
-// In the order of `Operation` in `src/reach.rs`.
+// In the order of `Operation` in `src/socket_iterator.rs`.
 enum { INSPECT, SET_CONGESTION_CONTROL, SET_TCP_OPTION, SET_SOCKET_OPTION, DESTROY, ADOPT, PUT_BACK };
 
 static __always_inline int option(struct tcp_sock *tp, struct request *request, int level)

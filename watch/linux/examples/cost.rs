@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use hawser_lab::{Lab, Spec};
-use hawser_linux::{Event, Filter, Kernel, Options, Variable};
+use hawser_linux::{Filter, FlowEvent, Kernel, Options, Variable};
 use rustix::net::sockopt;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -102,7 +102,7 @@ fn start(lab: &Lab, congestion_control: &str) -> Outcome<u64> {
 fn watch(kernel: &mut Kernel, filter: Option<Filter>, wake: Duration, modify: bool) -> Outcome<String> {
     kernel.set_wake(wake)?;
     let subscription = filter
-        .map(|filter| kernel.subscribe(Event::Acked, filter))
+        .map(|filter| kernel.subscribe(FlowEvent::Acked, filter))
         .transpose()?;
     let (runs, cpu, begin) = (programs(), cpu_time()?, Instant::now());
     let (mut events, mut wakes) = (0, 0);

@@ -1,30 +1,30 @@
 //! The capabilities of a machine's kernel, and the reasons why others are missing.
 
 use crate::hook::{Hook, Hooks, sources};
-use crate::{Event, Missing, Variable};
+use crate::{FlowEvent, Missing, Variable};
 
 /// The subject of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum CapabilitySubject {
     /// Loading, on which all other capabilities depend.
     Load,
     /// Subscribing to an event.
-    Event(Event),
+    Event(FlowEvent),
     /// Modifying a variable under a lease.
     Variable(Variable),
     /// Acting on live sockets: [`crate::Kernel::set`] and similar functions.
     Reach,
 }
 
-impl Subject {
+impl CapabilitySubject {
     /// Returns its name, with the provider's before it.
     #[must_use]
     pub fn name(self) -> String {
         match self {
-            Subject::Load => "load".to_owned(),
-            Subject::Event(event) => format!("kernel.tcp.{}", event.name()),
-            Subject::Variable(variable) => format!("kernel.tcp.{}", variable.name()),
-            Subject::Reach => "reach".to_owned(),
+            CapabilitySubject::Load => "load".to_owned(),
+            CapabilitySubject::Event(event) => format!("kernel.tcp.{}", event.name()),
+            CapabilitySubject::Variable(variable) => format!("kernel.tcp.{}", variable.name()),
+            CapabilitySubject::Reach => "reach".to_owned(),
         }
     }
 }
@@ -33,7 +33,7 @@ impl Subject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
     /// The event, the variable or other subject of the capability.
-    pub subject: Subject,
+    pub subject: CapabilitySubject,
     /// The reason why it is missing; `None` if it is present.
     pub missing: Option<Missing>,
     /// The difference from the event or variable of the same name of our own TCP; empty if there is none.
@@ -43,7 +43,7 @@ pub struct Capability {
 /// The capability of loading.
 pub(crate) fn load(missing: Option<Missing>) -> Capability {
     Capability {
-        subject: Subject::Load,
+        subject: CapabilitySubject::Load,
         missing,
         note: "needs privileges; later operations do not",
     }
@@ -51,19 +51,19 @@ pub(crate) fn load(missing: Option<Missing>) -> Capability {
 
 /// Returns the capabilities that exist once the programs are loaded.
 pub(crate) fn table(available: Hooks) -> Vec<Capability> {
-    let events = Event::ALL.into_iter().map(|it| Capability {
-        subject: Subject::Event(it),
+    let events = FlowEvent::ALL.into_iter().map(|it| Capability {
+        subject: CapabilitySubject::Event(it),
         missing: event(it, available).err(),
         note: note(it),
     });
     let missing = |hook, missing| (!available.has(hook)).then_some(missing);
     let variables = Variable::ALL.into_iter().map(|variable| Capability {
-        subject: Subject::Variable(variable),
+        subject: CapabilitySubject::Variable(variable),
         missing: missing(Hook::CongestionControl, Missing::NoCongestionControl),
         note: "of flows that our congestion control runs; acts at the next ACK",
     });
     let reach = Capability {
-        subject: Subject::Reach,
+        subject: CapabilitySubject::Reach,
         missing: missing(Hook::Reach, Missing::Hook(Hook::Reach.place())),
         note: "in the calling thread's network namespace",
     };
@@ -71,8 +71,10 @@ pub(crate) fn table(available: Hooks) -> Vec<Capability> {
 }
 
 /// Checks that the hooks of an event are present.
-pub(crate) fn event(event: Event, available: Hooks) -> Result<(), Missing> {
-    if event == Event::RoundTrip && !available.has(Hook::CongestionControl) && !available.has(Hook::InCgroup)
+pub(crate) fn event(event: FlowEvent, available: Hooks) -> Result<(), Missing> {
+    if event == FlowEvent::RoundTrip
+        && !available.has(Hook::CongestionControl)
+        && !available.has(Hook::InCgroup)
     {
         return Err(Missing::NoCgroup);
     }
@@ -80,33 +82,35 @@ pub(crate) fn event(event: Event, available: Hooks) -> Result<(), Missing> {
     missing.map_or(Ok(()), |hook| Err(Missing::Hook(hook.place())))
 }
 
-fn note(event: Event) -> &'static str {
+fn note(event: FlowEvent) -> &'static str {
     match event {
-        Event::Established => "rtt is the smoothed one, in whole microseconds; 0 when none was measured",
-        Event::Acked => {
+        FlowEvent::Established => "rtt is the smoothed one, in whole microseconds; 0 when none was measured",
+        FlowEvent::Acked => {
             "under another congestion control rtt is the sample before this ACK's, and ACKs after the FIN \
              are not reported"
         }
-        Event::Sent => {
+        FlowEvent::Sent => {
             "seen where the packet enters a device's queue; at is a sequence number; one for each super-segment"
         }
-        Event::Timeout => "of established connections; again: since the last acknowledgment",
-        Event::DuplicateAck => "the kernel itself counts selective acknowledgments instead",
-        Event::RecoveryBegan | Event::RecoveryEnded => "",
-        Event::Closed => {
+        FlowEvent::Timeout => "of established connections; again: since the last acknowledgment",
+        FlowEvent::DuplicateAck => "the kernel itself counts selective acknowledgments instead",
+        FlowEvent::RecoveryBegan | FlowEvent::RecoveryEnded => "",
+        FlowEvent::Closed => {
             "also of connections that were never established; duration counts from the SYN or the acceptance, 0: \
              it began before this was loaded"
         }
-        Event::Retransmitted => "at is a sequence number; probes for a lost tail are among them",
-        Event::AvoidanceBegan => "seen at an ACK",
-        Event::StateChanged => "TIME-WAIT is not reported: the kernel keeps it outside of the connection",
-        Event::RoundTrip => {
+        FlowEvent::Retransmitted => "at is a sequence number; probes for a lost tail are among them",
+        FlowEvent::AvoidanceBegan => "seen at an ACK",
+        FlowEvent::StateChanged => "TIME-WAIT is not reported: the kernel keeps it outside of the connection",
+        FlowEvent::RoundTrip => {
             "every sample under our congestion control; else one in each round trip, of flows in the cgroup"
         }
-        Event::SegmentLost => {
+        FlowEvent::SegmentLost => {
             "one for each ACK or timeout that marked segments; at is the oldest one not acknowledged"
         }
-        Event::PeerWindowClosed => "when the peer announces it, whether or not something waits to be sent",
+        FlowEvent::PeerWindowClosed => {
+            "when the peer announces it, whether or not something waits to be sent"
+        }
     }
 }
 
@@ -130,8 +134,8 @@ mod tests {
     fn round_trips_come_from_either_of_two_hooks() {
         let mut hooks: Hooks = Hook::ALL.into_iter().collect();
         hooks.remove(Hook::CongestionControl);
-        assert_eq!(event(Event::RoundTrip, hooks), Ok(()));
+        assert_eq!(event(FlowEvent::RoundTrip, hooks), Ok(()));
         hooks.remove(Hook::InCgroup);
-        assert_eq!(event(Event::RoundTrip, hooks), Err(Missing::NoCgroup));
+        assert_eq!(event(FlowEvent::RoundTrip, hooks), Err(Missing::NoCgroup));
     }
 }

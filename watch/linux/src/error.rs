@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::{Event, Variable};
+use crate::{FlowEvent, Variable};
 
 /// A requirement that the machine, or the process, does not meet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -94,7 +94,7 @@ pub enum KernelError {
     #[error("the event {} is not available here: {why}", event.name())]
     Event {
         /// The requested event.
-        event: Event,
+        event: FlowEvent,
         /// The requirement that this kernel or process does not meet.
         why: Missing,
     },

@@ -1,6 +1,6 @@
 //! The hooks of the eBPF programs in the kernel, and the events that come from each.
 
-use crate::Event;
+use crate::FlowEvent;
 
 /// A program and the hook that it is attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,17 +92,18 @@ impl Hook {
 
 /// Returns the hooks that an event comes from. Our congestion control and the cgroup are not among them,
 /// because they are attached from loading on.
-pub(crate) fn sources(event: Event) -> &'static [Hook] {
+pub(crate) fn sources(event: FlowEvent) -> &'static [Hook] {
     match event {
-        Event::Established | Event::Closed | Event::StateChanged => &[Hook::State],
-        Event::Acked | Event::DuplicateAck | Event::AvoidanceBegan | Event::PeerWindowClosed => {
-            &[Hook::SegmentArrived]
-        }
-        Event::SegmentLost => &[Hook::SegmentArrived, Hook::Congestion],
-        Event::Timeout | Event::RecoveryBegan | Event::RecoveryEnded => &[Hook::Congestion],
-        Event::Retransmitted => &[Hook::SentAgain],
-        Event::Sent => &[Hook::Queued],
-        Event::RoundTrip => &[],
+        FlowEvent::Established | FlowEvent::Closed | FlowEvent::StateChanged => &[Hook::State],
+        FlowEvent::Acked
+        | FlowEvent::DuplicateAck
+        | FlowEvent::AvoidanceBegan
+        | FlowEvent::PeerWindowClosed => &[Hook::SegmentArrived],
+        FlowEvent::SegmentLost => &[Hook::SegmentArrived, Hook::Congestion],
+        FlowEvent::Timeout | FlowEvent::RecoveryBegan | FlowEvent::RecoveryEnded => &[Hook::Congestion],
+        FlowEvent::Retransmitted => &[Hook::SentAgain],
+        FlowEvent::Sent => &[Hook::Queued],
+        FlowEvent::RoundTrip => &[],
     }
 }
 

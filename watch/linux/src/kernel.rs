@@ -12,7 +12,7 @@ use crate::leases::Leases;
 use crate::options::Options;
 use crate::programs::{self, Programs};
 use crate::subscriptions::Subscriptions;
-use crate::{Event, Filter, KernelError, Missing, Record, Standing, SubscriptionId, Variable};
+use crate::{EventRecord, Filter, FlowEvent, KernelError, LeaseCounts, Missing, SubscriptionId, Variable};
 
 impl Options {
     fn check(&self) -> Result<(), KernelError> {
@@ -111,7 +111,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`KernelError::Event`] when the event is not available here; [`KernelError::Subscriptions`].
-    pub fn subscribe(&mut self, event: Event, filter: Filter) -> Result<SubscriptionId, KernelError> {
+    pub fn subscribe(&mut self, event: FlowEvent, filter: Filter) -> Result<SubscriptionId, KernelError> {
         capability::event(event, self.programs.available())
             .map_err(|why| KernelError::Event { event, why })?;
         let id = self
@@ -180,7 +180,7 @@ impl Kernel {
     pub fn poll(
         &mut self,
         timeout: Option<Duration>,
-        mut each: impl FnMut(&Record),
+        mut each: impl FnMut(&EventRecord),
     ) -> Result<usize, KernelError> {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         loop {
@@ -229,7 +229,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the ring cannot be read.
-    pub fn take(&mut self, mut each: impl FnMut(&Record)) -> Result<usize, KernelError> {
+    pub fn take(&mut self, mut each: impl FnMut(&EventRecord)) -> Result<usize, KernelError> {
         let mut count = 0;
         let subscriptions = &self.subscriptions;
         let deliver = |raw: &_| {
@@ -374,9 +374,9 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn standing(&self, flow: u64) -> Result<Standing, KernelError> {
+    pub fn standing(&self, flow: u64) -> Result<LeaseCounts, KernelError> {
         let raw = self.programs.standing(flow)?;
-        Ok(Standing { granted: raw.granted, fallbacks: raw.fallbacks })
+        Ok(LeaseCounts { granted: raw.granted, fallbacks: raw.fallbacks })
     }
 }
 

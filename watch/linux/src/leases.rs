@@ -64,7 +64,7 @@ impl Variable {
 
 /// The counts of a flow's leases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct LeaseCounts {
     /// The number of times that the process began to decide for the flow.
     pub granted: u64,
     /// The number of times that a lease ended and the flow's own congestion controller continued.

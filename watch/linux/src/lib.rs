@@ -1,9 +1,9 @@
 //! Linux's own TCP, unpatched: watched, probed and steered by eBPF, under the names that Hawser's own
 //! transports use.
 //!
-//! * *subscribe*: [`Kernel::subscribe`] takes an [`Event`] and a [`Filter`]. The filters run in the kernel,
-//!   and [`Kernel::poll`] delivers [`Record`]s from a ring, with losses counted.
-//! * *probe*: [`Diagnostics`] asks the kernel for flows and their [`State`], by INET_DIAG, which takes no
+//! * *subscribe*: [`Kernel::subscribe`] takes a [`FlowEvent`] and a [`Filter`]. The filters run in the
+//!   kernel, and [`Kernel::poll`] delivers [`EventRecord`]s from a ring, with losses counted.
+//! * *probe*: [`Diagnostics`] asks the kernel for flows and their [`FlowState`], by INET_DIAG, which takes no
 //!   privilege and no eBPF.
 //! * *modify*: [`Kernel::modify`] gives a flow a window, a threshold or a pacing rate under a lease. It takes
 //!   effect at the flow's next ACK. When the lease is over, the flow's own congestion controller continues,
@@ -13,12 +13,12 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use hawser_linux::{Diagnostics, Event, Filter, Kernel, Options, Variable};
+//! use hawser_linux::{Diagnostics, FlowEvent, Filter, Kernel, Options, Variable};
 //!
 //! # fn main() -> Result<(), hawser_linux::KernelError> {
 //! let mut kernel = Kernel::load(&Options::default())?; // the only step that takes privilege
 //! let every_10_ms = Filter { interval: Duration::from_millis(10), ..Filter::default() };
-//! kernel.subscribe(Event::Acked, every_10_ms)?;
+//! kernel.subscribe(FlowEvent::Acked, every_10_ms)?;
 //! let mut diagnostics = Diagnostics::open()?;
 //! for flow in diagnostics.flows()? {
 //!     kernel.adopt(flow.cookie)?;
@@ -32,7 +32,7 @@
 //! * `event`, `filter`: the events, and the filters of subscriptions
 //! * `capability`: the capabilities of this machine's kernel, and the reasons why others are missing
 //! * `kernel`: [`Kernel`]; `subscriptions`, `leases`, `reach`: its parts
-//! * `diag`: [`Diagnostics`], [`Flow`], [`State`]
+//! * `diag`: [`Diagnostics`], [`TcpFlow`], [`FlowState`]
 //! * [`provider`]: all of this on the bus
 //! * `programs`: loading and attaching; `abi`: the layouts shared with `bpf/`; `hook`: the hooks of the
 //!   programs
@@ -60,16 +60,16 @@ mod options;
 #[cfg_attr(not(feature = "ebpf"), path = "programs/absent.rs")]
 mod programs;
 pub mod provider;
-mod reach;
+mod socket_iterator;
 mod subscriptions;
 
 pub use abi::SUBSCRIPTIONS;
-pub use capability::{Capability, Subject};
-pub use diag::{Diagnostics, Flow, Owners, Process, State, own_namespace};
+pub use capability::{Capability, CapabilitySubject};
+pub use diag::{Diagnostics, FlowState, Owners, Process, TcpFlow, own_namespace};
 pub use error::{KernelError, Missing};
-pub use event::{Event, FIELDS, Record};
+pub use event::{EventRecord, FIELDS, FlowEvent};
 pub use filter::{Filter, SubscriptionId};
 pub use kernel::Kernel;
-pub use leases::{MAX_LEASE, Standing, Variable};
+pub use leases::{LeaseCounts, MAX_LEASE, Variable};
 pub use options::Options;
-pub use reach::{Inside, Setting};
+pub use socket_iterator::{Setting, SocketInternals};

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::abi::{RawRecord, RawSettings, RawSubscription, SUBSCRIPTIONS};
 use crate::hook::{Hooks, sources};
-use crate::{Event, Filter, KernelError, Record, State, SubscriptionId};
+use crate::{EventRecord, Filter, FlowEvent, FlowState, KernelError, SubscriptionId};
 
 /// A slot that is in use.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
-    event: Event,
+struct UsedSlot {
+    event: FlowEvent,
     enabled: bool,
     /// The slot's count of losses when this subscription took it.
     lost_before: u64,
@@ -18,7 +18,7 @@ struct Taken {
 /// The table of subscriptions, with [`SUBSCRIPTIONS`] slots.
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
-    places: [Option<Taken>; SUBSCRIPTIONS],
+    places: [Option<UsedSlot>; SUBSCRIPTIONS],
     settings: RawSettings,
 }
 
@@ -41,13 +41,13 @@ impl Subscriptions {
     /// Takes a slot, which receives no events yet. `lost` has the losses of all slots so far.
     pub(crate) fn prepare(
         &mut self,
-        event: Event,
+        event: FlowEvent,
         filter: Filter,
         lost: &[u64; SUBSCRIPTIONS],
     ) -> Result<SubscriptionId, KernelError> {
         let free = self.places.iter().position(Option::is_none);
         let place = free.ok_or(KernelError::Subscriptions(SUBSCRIPTIONS))?;
-        self.places[place] = Some(Taken { event, enabled: false, lost_before: lost[place] });
+        self.places[place] = Some(UsedSlot { event, enabled: false, lost_before: lost[place] });
         let generation = self.settings.subscriptions[place].generation.wrapping_add(1);
         self.settings.subscriptions[place] = raw(filter, generation);
         Ok(SubscriptionId { place: place as u16, generation })
@@ -87,7 +87,7 @@ impl Subscriptions {
         }
     }
 
-    fn taken(&mut self, id: SubscriptionId) -> Result<&mut Taken, KernelError> {
+    fn taken(&mut self, id: SubscriptionId) -> Result<&mut UsedSlot, KernelError> {
         self.check(id)?;
         self.places[usize::from(id.place)]
             .as_mut()
@@ -115,19 +115,19 @@ impl Subscriptions {
     }
 
     /// Converts a raw record, unless its subscription has ended in the meantime.
-    pub(crate) fn record(&self, raw: &RawRecord) -> Option<Record> {
+    pub(crate) fn record(&self, raw: &RawRecord) -> Option<EventRecord> {
         let place = usize::from(raw.subscription);
         let taken = (*self.places.get(place)?)?;
-        let event = Event::numbered(raw.event).filter(|&event| event == taken.event)?;
+        let event = FlowEvent::numbered(raw.event).filter(|&event| event == taken.event)?;
         let generation = self.settings.subscriptions[place].generation;
-        Some(Record {
+        Some(EventRecord {
             flow: raw.flow,
             time: raw.time,
             event,
             subscription: SubscriptionId { place: raw.subscription, generation },
             lost: raw.lost.wrapping_sub(taken.lost_before as u32),
             values: raw.values,
-            state: State::from_record(raw),
+            state: FlowState::from_record(raw),
         })
     }
 }
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn subscription_slots_are_bounded_and_reused_under_a_new_id() {
         let (mut table, lost) = (table(), [0; SUBSCRIPTIONS]);
-        let subscribe = |table: &mut Subscriptions| table.prepare(Event::Acked, Filter::default(), &lost);
+        let subscribe = |table: &mut Subscriptions| table.prepare(FlowEvent::Acked, Filter::default(), &lost);
         let first = subscribe(&mut table).expect("there is room");
         for _ in 1..SUBSCRIPTIONS {
             subscribe(&mut table).expect("there is room");
@@ -181,12 +181,12 @@ mod tests {
     fn only_enabled_subscriptions_are_wanted() {
         let mut table = table();
         let id = table
-            .prepare(Event::Timeout, Filter::default(), &[0; SUBSCRIPTIONS])
+            .prepare(FlowEvent::Timeout, Filter::default(), &[0; SUBSCRIPTIONS])
             .expect("room");
         assert_eq!(table.settings().wanted, [0; 14]);
         assert!(!table.hooks().has(Hook::Congestion));
         table.enable(id).expect("it is there");
-        assert_eq!(table.settings().wanted[Event::Timeout as usize], 1);
+        assert_eq!(table.settings().wanted[FlowEvent::Timeout as usize], 1);
         assert!(table.hooks().has(Hook::Congestion) && !table.hooks().has(Hook::Queued));
     }
 
@@ -195,12 +195,12 @@ mod tests {
         let mut table = table();
         let lost = [7; SUBSCRIPTIONS];
         let id = table
-            .prepare(Event::Sent, Filter::default(), &lost)
+            .prepare(FlowEvent::Sent, Filter::default(), &lost)
             .expect("room");
         let raw = RawRecord {
             flow: 1,
             time: 2,
-            event: Event::Sent as u8,
+            event: FlowEvent::Sent as u8,
             state: UNSEEN,
             subscription: 0,
             lost: 9,
@@ -214,7 +214,7 @@ mod tests {
             .expect("it is subscribed");
         assert_eq!(seen.state.map(|state| state.state), Some(3));
         assert_eq!(
-            table.record(&RawRecord { event: Event::Acked as u8, ..raw }),
+            table.record(&RawRecord { event: FlowEvent::Acked as u8, ..raw }),
             None
         );
         assert_eq!(table.record(&RawRecord { subscription: 99, ..raw }), None);

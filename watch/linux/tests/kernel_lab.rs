@@ -16,11 +16,11 @@ use hawser_bus::twares::{FastParams, NamedController, SteerOptions};
 use hawser_documents::temporary::Folder;
 use hawser_lab::{Direction, Lab, Spec};
 use hawser_linux::Diagnostics;
-use hawser_linux::provider::{KernelError, Options, Serving, serve_kernel};
+use hawser_linux::provider::{KernelError, KernelProvider, Options, serve_kernel};
 use hawser_socket::ring::Ring;
 use hawser_socket::{
-    Act, Bus, Client, Hands, Rights, Rules, Schema, Signal, SourceId, Subscription, Tware, VariableId,
-    run_remote, run_waiting, serve,
+    AuditAction, Bus, Client, Hands, Rights, Rules, Schema, Signal, SourceId, Subscription, Tware,
+    VariableId, run_remote, run_waiting, serve,
 };
 use hawser_testing::{Need, Test, TestResult, run, skip, tests};
 use parking_lot::{Condvar, Mutex};
@@ -170,7 +170,7 @@ impl Drop for Process {
 }
 
 /// A transfer of Linux's TCP between two hosts, served at a socket.
-struct Stage {
+struct WatchedTransfer {
     bus: Bus,
     diagnostics: Diagnostics,
     socket: PathBuf,
@@ -178,13 +178,13 @@ struct Stage {
     flow: u64,
     stream: TcpStream,
     read: Arc<AtomicU64>,
-    _serving: Serving,
+    _serving: KernelProvider,
     lab: Lab,
     ends: Option<tokio::sync::oneshot::Sender<()>>,
     bus_server: Option<JoinHandle<()>>,
 }
 
-impl Stage {
+impl WatchedTransfer {
     fn set(name: &str, network: &str) -> TestResult<Self> {
         let lab = Lab::up(&Spec::parse(network)?)?;
         let (client, server) = (lab.host("client")?, lab.host("server")?);
@@ -253,7 +253,7 @@ impl Stage {
     }
 
     /// Waits until the log has this act for a hold of `narrow`.
-    fn is_logged(&self, act: &Act) -> TestResult {
+    fn is_logged(&self, act: &AuditAction) -> TestResult {
         let begin = Instant::now();
         loop {
             let (entries, _) = self.bus.audit();
@@ -274,7 +274,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for WatchedTransfer {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.stream.shutdown(Shutdown::Both);
@@ -321,7 +321,7 @@ fn expect(holds: bool, what: impl Into<String>) -> TestResult {
 
 /// The connection of a killed process closes, so its holds end at once.
 fn a_killed_steerer_leaves_the_flow_to_its_own_controller() -> TestResult {
-    let mut stage = Stage::set("hw_killed", LAB)?;
+    let mut stage = WatchedTransfer::set("hw_killed", LAB)?;
     let steerer = Process::start("steer", &stage.socket)?;
     stage.wait("it steers", |window| window == SEGMENTS)?;
     std::thread::sleep(LEASE);
@@ -331,13 +331,13 @@ fn a_killed_steerer_leaves_the_flow_to_its_own_controller() -> TestResult {
         window > 4 * SEGMENTS
     })?;
     expect(took < LEASE + SLACK, format!("only after {took:?}"))?;
-    stage.is_logged(&Act::HolderGone)?;
+    stage.is_logged(&AuditAction::HolderGone)?;
     stage.goes_on()
 }
 
 /// A frozen process sends no more requests: its holds end with their leases.
 fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
-    let mut stage = Stage::set("hw_frozen", LAB)?;
+    let mut stage = WatchedTransfer::set("hw_frozen", LAB)?;
     let steerer = Process::start("steer", &stage.socket)?;
     stage.wait("it steers", |window| window == SEGMENTS)?;
     steerer.signal(Number::STOP)?;
@@ -345,7 +345,7 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
         window > 4 * SEGMENTS
     })?;
     expect(took < LEASE + SLACK, format!("only after {took:?}"))?;
-    stage.is_logged(&Act::Expired)?;
+    stage.is_logged(&AuditAction::Expired)?;
     stage.goes_on()?;
     // The requests that waited meanwhile do no harm, and the process may steer again.
     steerer.signal(Number::CONT)?;
@@ -360,7 +360,7 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
 /// One subscriber is sent every event and reads none. Its signals are lost and counted, and another
 /// subscriber steers undisturbed.
 fn a_flooded_subscriber_does_not_delay_others() -> TestResult {
-    let mut stage = Stage::set("hw_flooded", LAB)?;
+    let mut stage = WatchedTransfer::set("hw_flooded", LAB)?;
     let mut flooded = Process::start("flood", &stage.socket)?;
     let mut lines = flooded.lines()?;
     let mut line = String::new();
@@ -395,8 +395,8 @@ impl Tware for Stopper {
     fn begin(&mut self, _: SourceId, _: &Schema) {}
 
     fn signal(&mut self, _: usize, _: &Signal<'_>, _: &mut Hands) {
-        let (goes, bell) = &*self.0;
-        bell.wait_while(&mut goes.lock(), |goes| !*goes);
+        let (goes, condition) = &*self.0;
+        condition.wait_while(&mut goes.lock(), |goes| !*goes);
     }
 }
 
@@ -454,7 +454,7 @@ fn losses_at_the_end_are_reported() -> TestResult {
 /// The external controller reaches its fixed point (FAST, equation 3): the path's bandwidth-delay product,
 /// plus α.
 fn fast_fills_the_path_and_loses_nothing() -> TestResult {
-    let mut stage = Stage::set("hw_fast", LONG)?;
+    let mut stage = WatchedTransfer::set("hw_fast", LONG)?;
     let params = FastParams { alpha: ALPHA, ..FastParams::default() };
     let fast =
         move || -> Box<dyn Tware> { NamedController::Fast(params).steers(SteerOptions::new("kernel.tcp")) };

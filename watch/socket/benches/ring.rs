@@ -28,7 +28,7 @@ const BATCH: u64 = 64;
 
 struct Flow;
 
-impl State for Flow {
+impl ProviderState for Flow {
     fn read(&self, _: FlowId, _: VariableId) -> Option<u64> {
         Some(14_480)
     }
@@ -47,13 +47,13 @@ impl State for Flow {
 }
 
 fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
+    let field = |name: &str| Field { name: name.into(), kind: ValueKind::Number };
     let events = vec![EventType {
         name: "tcp.acked".into(),
         fields: ["bytes", "rtt", "flight"].map(field).to_vec(),
     }];
     let access = Access::Observable;
-    let variables = vec![Variable { name: "tcp.conn.cc.cwnd".into(), kind: Kind::Number, access }];
+    let variables = vec![Variable { name: "tcp.conn.cc.cwnd".into(), kind: ValueKind::Number, access }];
     Arc::new(Schema::new("tcp", events, variables).expect("names within the provider's"))
 }
 
@@ -61,7 +61,7 @@ fn schema() -> Arc<Schema> {
 /// ones.
 fn subscribe(socket: &Path) {
     let mut client = Client::connect(socket, "bench", 1).expect("it is served");
-    let (mut ring, bell) = client.ring(SLOTS).expect("memory");
+    let (mut ring, waker) = client.ring(SLOTS).expect("memory");
     let subscription =
         json!({ "subscribe": { "events": ["tcp.acked"], "with": [".conn.cc.cwnd"], "ring": true } });
     client.ask(&subscription).expect("it may");
@@ -80,7 +80,7 @@ fn subscribe(socket: &Path) {
         };
         let count = run_waiting(&mut ring, &mut Hands::default(), take, |_| {});
         if count == 0 {
-            bell.wait(&ring, Duration::from_secs(1)).expect("the bell");
+            waker.wait(&ring, Duration::from_secs(1)).expect("the waker");
         }
     }
     println!("{taken} {lost}");

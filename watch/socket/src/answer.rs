@@ -1,8 +1,8 @@
 //! Answers and signals as JSON.
 
 use hawser_bus::{
-    Access, Act, Attachment, Entry, EventId, EventType, Field, FlowInfo, Grant, Kind, Notice, Rights, Schema,
-    Scope, Signal, SourceInfo, Statistics, Subscribed, Subscriber, Target, Variable,
+    Access, Attachment, AuditAction, AuditEntry, EventId, EventType, Field, FlowInfo, Grant, Notice, Rights,
+    Schema, Scope, Signal, SourceFlow, SourceInfo, Statistics, Subscribed, Subscriber, ValueKind, Variable,
 };
 use hawser_time::nanos;
 use serde_json::{Map, Value, json};
@@ -72,9 +72,9 @@ pub(super) fn offers(sources: &[SourceInfo], rights: &Rights) -> Value {
     json!({ "offers": sources.iter().map(source).collect::<Vec<_>>() })
 }
 
-fn with_kind(mut of: Value, kind: &Kind) -> Value {
+fn with_kind(mut of: Value, kind: &ValueKind) -> Value {
     of["kind"] = kind.name().into();
-    if let Kind::Enum(names) = kind {
+    if let ValueKind::Enum(names) = kind {
         of["values"] = names
             .iter()
             .map(|(n, name)| json!({ "value": n, "name": name }))
@@ -83,7 +83,7 @@ fn with_kind(mut of: Value, kind: &Kind) -> Value {
     of
 }
 
-pub(super) fn flow(target: Target, provider: &str, info: &FlowInfo) -> Value {
+pub(super) fn flow(target: SourceFlow, provider: &str, info: &FlowInfo) -> Value {
     let mut shown = json!({
         "flow": target.to_string(),
         "provider": provider,
@@ -131,8 +131,8 @@ fn scope(scope: &Scope) -> Value {
     }
 }
 
-pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
-    let entry = |e: &Entry| {
+pub(super) fn audit(entries: &[AuditEntry], forgotten: u64) -> Value {
+    let entry = |e: &AuditEntry| {
         let mut out = json!({
             "first": e.first.as_nanos(),
             "last": e.last.as_nanos(),
@@ -154,10 +154,10 @@ pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
             out["process"] = process.into();
         }
         match &e.act {
-            Act::Set(value) => out["value"] = json!(value),
-            Act::Refused(why) | Act::Panicked(why) => out["why"] = json!(why),
-            Act::Attached(text) => out["sha256"] = json!(text),
-            Act::Detached(why) if !why.is_empty() => out["why"] = json!(why),
+            AuditAction::Set(value) => out["value"] = json!(value),
+            AuditAction::Refused(why) | AuditAction::Panicked(why) => out["why"] = json!(why),
+            AuditAction::Attached(text) => out["sha256"] = json!(text),
+            AuditAction::Detached(why) if !why.is_empty() => out["why"] = json!(why),
             _ => {}
         }
         out

@@ -13,7 +13,7 @@ use hawser_bus::ring::Consumer;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use serde_json::{Value, json};
 
-use super::shared::{self, Bell, RingError};
+use super::shared::{self, RingError, RingWaker};
 use crate::local::{self, ConnectError, FILES, MAX_ANSWER};
 
 /// The maximum time that an answer may take.
@@ -67,7 +67,7 @@ pub enum ClientError {
 
 /// A message from the server.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Received {
+pub enum ServerMessage {
     /// A signal.
     Signal(Value),
     /// A lease of this subscriber ended before its time: `flow`, `variable`, `why`.
@@ -89,7 +89,7 @@ pub struct Client {
     /// The total length of these lines, in bytes.
     kept: usize,
     /// Notices and events of documents that arrived while the client waited for an answer.
-    ended: VecDeque<Received>,
+    ended: VecDeque<ServerMessage>,
     missed: u64,
     rights: Value,
     /// The reason why a `steer` was refused, until the caller asks for the next message.
@@ -207,14 +207,14 @@ impl Client {
 
     /// Requests a queue of signals in memory that both processes share, for at least `slots` signals.
     /// Subscriptions made with `"ring": true` deliver there, as [`Signal`](hawser_bus::Signal)s in words,
-    /// millions a second. When it is empty, its reader sleeps at the bell.
+    /// millions a second. When it is empty, its reader sleeps on the [`RingWaker`].
     ///
     /// # Errors
     /// When the request is refused, or the other process is gone.
-    pub fn ring(&mut self, slots: usize) -> Result<(Consumer, Bell), ClientError> {
-        let [memory, bell] = self.ring_files(slots)?;
+    pub fn ring(&mut self, slots: usize) -> Result<(Consumer, RingWaker), ClientError> {
+        let [memory, waker] = self.ring_files(slots)?;
         let ring = shared::accept(&memory)?;
-        Ok((ring, Bell::new(bell)))
+        Ok((ring, RingWaker::new(waker)))
     }
 
     /// Returns the ring's raw memory, to test hostile readers.
@@ -222,9 +222,9 @@ impl Client {
     pub(super) fn ring_memory(
         &mut self,
         slots: usize,
-    ) -> Result<(impl hawser_bus::ring::Memory + use<>, Bell), ClientError> {
-        let [memory, bell] = self.ring_files(slots)?;
-        Ok((shared::map(&memory)?, Bell::new(bell)))
+    ) -> Result<(impl hawser_bus::ring::RingMemory + use<>, RingWaker), ClientError> {
+        let [memory, waker] = self.ring_files(slots)?;
+        Ok((shared::map(&memory)?, RingWaker::new(waker)))
     }
 
     fn ring_files(&mut self, slots: usize) -> Result<[OwnedFd; FILES], ClientError> {
@@ -235,11 +235,11 @@ impl Client {
         files.try_into().map_err(missing)
     }
 
-    /// Returns the next message, or `Received::Nothing` after `timeout` (`None`: waits for ever).
+    /// Returns the next message, or `ServerMessage::Nothing` after `timeout` (`None`: waits for ever).
     ///
     /// # Errors
     /// When the other process is gone, has closed this client's connection, or refused a `steer`.
-    pub fn receive(&mut self, timeout: Option<Duration>) -> Result<Received, ClientError> {
+    pub fn receive(&mut self, timeout: Option<Duration>) -> Result<ServerMessage, ClientError> {
         if let Some(why) = self.steered.take() {
             return Err(ClientError::Refused(why));
         }
@@ -248,10 +248,10 @@ impl Client {
         }
         if let Some((signal, bytes)) = self.signals.pop_front() {
             self.kept -= bytes;
-            return Ok(Received::Signal(signal));
+            return Ok(ServerMessage::Signal(signal));
         }
         let Some((mut line, _)) = self.read(timeout)? else {
-            return Ok(Received::Nothing);
+            return Ok(ServerMessage::Nothing);
         };
         if let Some(why) = line["error"].as_str() {
             return Err(ClientError::Refused(why.to_owned()));
@@ -259,9 +259,9 @@ impl Client {
         if let Some(notice) = notice(&line) {
             return Ok(notice);
         }
-        Ok(line
-            .get_mut("signal")
-            .map_or(Received::Nothing, |signal| Received::Signal(signal.take())))
+        Ok(line.get_mut("signal").map_or(ServerMessage::Nothing, |signal| {
+            ServerMessage::Signal(signal.take())
+        }))
     }
 
     /// Returns whether this subscriber has the right to set a variable, to any value.
@@ -325,10 +325,10 @@ impl Client {
 }
 
 /// Parses a line that is neither an answer nor a signal.
-fn notice(line: &Value) -> Option<Received> {
+fn notice(line: &Value) -> Option<ServerMessage> {
     match line.get("ended") {
-        Some(ended) => Some(Received::Ended(ended.clone())),
-        None => line.get("event").map(|_| Received::Event(line.clone())),
+        Some(ended) => Some(ServerMessage::Ended(ended.clone())),
+        None => line.get("event").map(|_| ServerMessage::Event(line.clone())),
     }
 }
 

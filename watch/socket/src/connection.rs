@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, Ring, Waker};
 use hawser_bus::{
-    Access, Bus, BusError, Entry, Fault, FlowId, Modification, Origin, Refusal, Rights, Schema, Scope,
-    SourceId, Subscriber, SubscriptionId, Target, VariableId, Watch,
+    Access, AuditEntry, Bus, BusError, DocumentWatch, Fault, FlowId, Modification, Refusal, RequestOrigin,
+    Rights, Schema, Scope, SourceFlow, SourceId, Subscriber, SubscriptionId, VariableId,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -20,7 +20,7 @@ use super::request::{self, Attach, Detach, Flows, Hello, Json, Request, RequestE
 use super::rules::Rules;
 use super::serve::Parting;
 use super::shared;
-use crate::local::{Answers, End, Line, Lines, MAX_ANSWER};
+use crate::local::{Answers, LineError, Lines, MAX_ANSWER, PeerLine};
 
 /// The number of signals that can be queued for a subscriber.
 const QUEUE: usize = 1024;
@@ -93,7 +93,7 @@ pub(super) struct Connection {
     /// Schemas of sources, as far as they were needed.
     schemas: Vec<(SourceId, Arc<Schema>)>,
     /// The events of documents, if they are watched.
-    watch: Option<Box<dyn Watch>>,
+    watch: Option<Box<dyn DocumentWatch>>,
 }
 
 impl Connection {
@@ -107,8 +107,8 @@ impl Connection {
         let rights = rules.rights(&name, user);
         let priority = rights.priority.min(1);
         let ready = Arc::new(Notify::new());
-        let bell = ready.clone();
-        let waker: Waker = Arc::new(move || bell.notify_one());
+        let waker = ready.clone();
+        let waker: Waker = Arc::new(move || waker.notify_one());
         let (queue, signals) = Ring::new(QUEUE, Some(waker));
         let subscriber = Arc::new(join(&bus, user, process, &name, rights, priority, &ready)?);
         Ok(Connection {
@@ -136,7 +136,7 @@ impl Connection {
         rules: &Rules,
         user: u32,
         mut parting: Parting,
-    ) -> Result<(), End> {
+    ) -> Result<(), LineError> {
         loop {
             // A received line goes before signals, so that a flood of signals does not delay answers. After
             // its first accepted request a client may be idle, because it has subscriptions or holds.
@@ -148,7 +148,7 @@ impl Connection {
                     continue;
                 }
                 event = documents::next_event(&mut self.watch) => {
-                    let event = event.map_err(|end| End::Refused(end.to_string()))?;
+                    let event = event.map_err(|end| LineError::Refused(end.to_string()))?;
                     write(lines, answers, format!("{event}\n").as_bytes()).await?;
                     continue;
                 }
@@ -161,8 +161,8 @@ impl Connection {
                 }
             };
             let answer = match line {
-                Some(Line::Whole(line)) => self.take(&line, rules, user).await,
-                Some(Line::TooLong(beginning)) => Some(self.error(
+                Some(PeerLine::Whole(line)) => self.take(&line, rules, user).await,
+                Some(PeerLine::TooLong(beginning)) => Some(self.error(
                     &RequestError::TooLong.into(),
                     request::begins_steering(&beginning),
                 )),
@@ -222,7 +222,7 @@ impl Connection {
     }
 
     /// Delivers queued signals.
-    async fn give(&mut self, lines: &mut Lines, answers: &mut Answers) -> Result<(), End> {
+    async fn give(&mut self, lines: &mut Lines, answers: &mut Answers) -> Result<(), LineError> {
         let mut text = Vec::new();
         let (with, schemas, bus) = (&self.with, &mut self.schemas, self.subscriber.bus());
         // A source may offer more than it did before.
@@ -421,7 +421,7 @@ impl Connection {
     /// Returns whether the client may see an entry of the log. Entries have values, so the client must be
     /// allowed to read the variable. It always sees its own entries, and those about a source as a whole,
     /// which have no value.
-    fn may_know(&self, rights: &Rights, entry: &Entry) -> bool {
+    fn may_know(&self, rights: &Rights, entry: &AuditEntry) -> bool {
         entry.who == self.subscriber.name()
             || entry.target.flow == FlowId::ALL
             || rights.may_observe(&entry.variable)
@@ -444,7 +444,7 @@ impl Connection {
             let flows = flows.ok().and_then(Result::ok).unwrap_or_default();
             let provider = source.schema.provider();
             for (flow, info) in &flows {
-                let target = Target { source: source.id, flow: *flow };
+                let target = SourceFlow { source: source.id, flow: *flow };
                 if scope.holds(target, info) {
                     out.push(answer::flow(target, provider, info));
                 }
@@ -490,7 +490,7 @@ impl Connection {
 
     fn modification(
         &mut self,
-        target: Target,
+        target: SourceFlow,
         variable: &str,
         set: Option<(u64, Duration)>,
     ) -> Result<Modification, RequestRefusal> {
@@ -548,7 +548,7 @@ async fn wait(subscriber: &Subscriber, signals: &Consumer, ready: &Notify) {
 }
 
 /// Sends lines, and reads from the peer at the same time.
-async fn write(lines: &mut Lines, answers: &mut Answers, text: &[u8]) -> Result<(), End> {
+async fn write(lines: &mut Lines, answers: &mut Answers, text: &[u8]) -> Result<(), LineError> {
     tokio::select! {
         written = answers.write(text) => written,
         never = lines.take_in() => match never {},
@@ -565,14 +565,14 @@ fn join(
     priority: u8,
     ready: &Arc<Notify>,
 ) -> Result<Subscriber, BusError> {
-    let bell = ready.clone();
-    let origin = Origin { user: Some(user), process };
+    let waker = ready.clone();
+    let origin = RequestOrigin { user: Some(user), process };
     bus.join_from(
         origin,
         name,
         rights,
         priority,
-        Arc::new(move || bell.notify_one()),
+        Arc::new(move || waker.notify_one()),
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hawser_bus::{BusError, Documents, Fault, Subscriber, Watch, WatchEnd};
+use hawser_bus::{BusError, DocumentWatch, Documents, Fault, Subscriber, WatchEnd};
 use serde_json::{Value, json};
 
 use super::connection::RequestRefusal;
@@ -30,7 +30,7 @@ pub(super) fn delete(subscriber: &Subscriber, name: &str) -> Result<Value, Reque
     answer("delete", provider.delete(name))
 }
 
-pub(super) fn watch(subscriber: &Subscriber, filter: &str) -> Result<Box<dyn Watch>, RequestRefusal> {
+pub(super) fn watch(subscriber: &Subscriber, filter: &str) -> Result<Box<dyn DocumentWatch>, RequestRefusal> {
     let provider = provider(subscriber, Access::Observe)?;
     provider
         .watch(filter)
@@ -38,7 +38,7 @@ pub(super) fn watch(subscriber: &Subscriber, filter: &str) -> Result<Box<dyn Wat
 }
 
 /// Waits for the next event of a watch; never returns without a watch.
-pub(super) async fn next_event(watch: &mut Option<Box<dyn Watch>>) -> Result<String, WatchEnd> {
+pub(super) async fn next_event(watch: &mut Option<Box<dyn DocumentWatch>>) -> Result<String, WatchEnd> {
     match watch {
         Some(watch) => watch.next().await,
         None => std::future::pending().await,

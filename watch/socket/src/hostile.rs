@@ -1,6 +1,6 @@
 //! Lines of hostile clients, for a fuzzer; this module has no other use. The tests use its provider, too.
 
-mod shelf;
+mod memory_documents;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,8 +8,8 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use hawser_bus::{
-    Access, Bus, Documents, EventId, EventType, Field, FlowId, FlowInfo, Kind, Refusal, Schema, Source,
-    State, Variable, VariableId,
+    Access, Bus, Documents, EventId, EventType, Field, FlowId, FlowInfo, ProviderState, Refusal, Schema,
+    Source, ValueKind, Variable, VariableId,
 };
 use parking_lot::Mutex;
 
@@ -18,7 +18,7 @@ use hawser_engine::program::Program;
 use hawser_load::Attachments;
 use hawser_sockets::OnBus;
 
-use self::shelf::{MAX_DOCUMENTS, Shelf};
+use self::memory_documents::{MAX_DOCUMENTS, MemoryDocuments};
 use super::Rules;
 use super::connection::Connection;
 use crate::local::LINE;
@@ -28,7 +28,7 @@ use crate::local::LINE;
 pub(super) struct Provider {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    shelf: Arc<Shelf>,
+    store: Arc<MemoryDocuments>,
 }
 
 #[derive(Default)]
@@ -47,17 +47,17 @@ pub(super) const ACKED: EventId = EventId(0);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 pub(super) fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
+    let field = |name: &str| Field { name: name.into(), kind: ValueKind::Number };
     let events = vec![
         EventType { name: "tcp.acked".into(), fields: vec![field("bytes")] },
         EventType { name: "tcp.closed".into(), fields: vec![] },
     ];
-    let state = Kind::Enum(vec![(0, "closed".into()), (4, "established".into())]);
+    let state = ValueKind::Enum(vec![(0, "closed".into()), (4, "established".into())]);
     let window = Access::Modifiable { min: 1, max: 1_000_000 };
     let variable = |name: &str, kind, access| Variable { name: name.into(), kind, access };
     let variables = vec![
-        variable("tcp.conn.cc.cwnd", Kind::Number, window),
-        variable("tcp.conn.srtt", Kind::Duration, Access::Observable),
+        variable("tcp.conn.cc.cwnd", ValueKind::Number, window),
+        variable("tcp.conn.srtt", ValueKind::Duration, Access::Observable),
         variable("tcp.conn.state", state, Access::Observable),
     ];
     Arc::new(Schema::new("tcp", events, variables).expect("names within the provider's"))
@@ -70,7 +70,7 @@ fn program() -> Arc<dyn Program> {
         .clone()
 }
 
-impl State for &Shared {
+impl ProviderState for &Shared {
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
         let cwnd = *self.windows.lock().get(flow.0 as usize)?;
         [cwnd, 7, 4].get(usize::from(variable.0)).copied()
@@ -97,17 +97,17 @@ impl State for &Shared {
 impl Provider {
     pub(super) fn new(bus: &Bus) -> Provider {
         let shared = Arc::new(Shared { windows: Mutex::new(WINDOWS), ..Shared::default() });
-        let bell = shared.clone();
-        let waker = move || bell.wake();
+        let waker = shared.clone();
+        let waker = move || waker.wake();
         let attachable = Arc::new(OnBus::new(Arc::new(Attachments::new(program()))));
         let source = bus.attachable_source(schema(), Some(Arc::new(waker)), attachable);
         let there = shared.clone();
         let thread = std::thread::spawn(move || there.run(source));
         let _ = shared.thread.set(thread.thread().clone());
-        let shelf = Arc::new(Shelf::new());
-        let documents: Arc<dyn Documents> = shelf.clone();
+        let store = Arc::new(MemoryDocuments::new());
+        let documents: Arc<dyn Documents> = store.clone();
         bus.offer_documents(&documents);
-        Provider { shared, thread: Some(thread), shelf }
+        Provider { shared, thread: Some(thread), store }
     }
 
     pub(super) fn publish(&self, flow: u64, event: EventId, fields: &[u64]) {
@@ -196,7 +196,7 @@ pub fn lines(data: &[u8]) {
                     .is_none_or(|why| why.as_str().is_some_and(|why| !why.is_empty()))
             );
         }
-        assert!(provider.shelf.len() <= MAX_DOCUMENTS);
+        assert!(provider.store.len() <= MAX_DOCUMENTS);
         for (flow, own) in WINDOWS.iter().enumerate() {
             let window = provider.window(flow);
             assert!((5..=100).contains(&window) || window == *own, "{window}");

@@ -41,12 +41,12 @@ pub mod svg;
 mod tests;
 mod thread;
 
-pub use client::{Client, ClientError, Received};
+pub use client::{Client, ClientError, ServerMessage};
 pub use hawser_bus::*;
 pub use process::{open_process_bus, process_bus};
 pub use remote::{Remote, run_remote};
 pub use request::{Json, Request, RequestError, SpanError, parse, parse_span};
 pub use rules::{Rules, RulesError, RulesTextError};
 pub use serve::{Server, SocketError, serve, usual_socket};
-pub use shared::{Bell, RingError};
-pub use thread::{Running, ThreadError, run_in_thread};
+pub use shared::{RingError, RingWaker};
+pub use thread::{ThreadError, TwareThread, run_in_thread};

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::record::{Counts, Flow, Header, Line, Modification, Named, Sample, Signal, What};
+use crate::record::{
+    Counts, FlowRecord, Header, LineContent, Modification, Named, RecordLine, Sample, Signal,
+};
 
 /// The time span of sparklines, in nanoseconds.
 pub const SPAN: u64 = 60_000_000_000;
@@ -66,7 +68,7 @@ impl Series {
 #[derive(Clone, Debug)]
 pub struct Watched {
     /// The flow.
-    pub flow: Flow,
+    pub flow: FlowRecord,
     /// The latest values of its variables.
     pub values: BTreeMap<String, u64>,
     /// The congestion window, in bytes.
@@ -81,7 +83,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    fn new(flow: Flow) -> Watched {
+    fn new(flow: FlowRecord) -> Watched {
         Watched {
             flow,
             values: BTreeMap::new(),
@@ -222,11 +224,11 @@ impl Overview {
     }
 
     /// Takes the next line of the recording.
-    pub fn line(&mut self, line: &Line) {
+    pub fn line(&mut self, line: &RecordLine) {
         self.now = self.now.max(line.at);
         match &line.what {
-            What::Header(_) => {}
-            What::Offers(offers) => {
+            LineContent::Header(_) => {}
+            LineContent::Offers(offers) => {
                 self.kinds.clear();
                 self.providers = offers
                     .iter()
@@ -244,19 +246,19 @@ impl Overview {
                     }
                 }
             }
-            What::Flows(flows) => self.set_flows(line.at, flows),
-            What::Sample(sample) => {
+            LineContent::Flows(flows) => self.set_flows(line.at, flows),
+            LineContent::Sample(sample) => {
                 if let Some(watched) = self.flows.get_mut(&sample.flow) {
                     watched.sample(line.at, sample);
                 }
             }
-            What::Signal(signal) => self.signal(signal),
-            What::Audit(entries) => entries.iter().for_each(|entry| self.modification(entry)),
-            What::Statistics(counts) => self.statistics = *counts,
+            LineContent::Signal(signal) => self.signal(signal),
+            LineContent::Audit(entries) => entries.iter().for_each(|entry| self.modification(entry)),
+            LineContent::Statistics(counts) => self.statistics = *counts,
         }
     }
 
-    fn set_flows(&mut self, at: u64, flows: &[Flow]) {
+    fn set_flows(&mut self, at: u64, flows: &[FlowRecord]) {
         for (name, watched) in &mut self.flows {
             let there = flows.iter().any(|flow| flow.flow == *name);
             watched.gone = if there { None } else { watched.gone.or(Some(at)) };

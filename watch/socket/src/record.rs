@@ -16,24 +16,24 @@ pub const MAX_LINE: usize = 4 << 20;
 
 /// A line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct RecordLine {
     /// The time of receipt, in nanoseconds since the recording began.
     pub at: u64,
     /// The content of the line.
     #[serde(flatten)]
-    pub what: What,
+    pub what: LineContent,
 }
 
 /// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum LineContent {
     /// The origin of the recording; the first line.
     Header(Header),
     /// The available events and variables, whenever they change.
-    Offers(Vec<Offer>),
+    Offers(Vec<SourceSchema>),
     /// The present flows, whenever they change.
-    Flows(Vec<Flow>),
+    Flows(Vec<FlowRecord>),
     /// Variables of a flow, as read.
     Sample(Sample),
     /// An event.
@@ -62,20 +62,20 @@ pub struct Header {
 
 /// The events and variables of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
+pub struct SourceSchema {
     /// The source's number, with which the names of its flows begin.
     pub source: u64,
     /// The name of the provider: `tcp`.
     pub provider: String,
     /// The events that the source offers.
-    pub events: Vec<Event>,
+    pub events: Vec<EventSchema>,
     /// The variables that the source offers.
     pub variables: Vec<Named>,
 }
 
 /// A type of event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct EventSchema {
     /// Its whole name.
     pub name: String,
     /// The fields that come with it.
@@ -116,7 +116,7 @@ pub struct Label {
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flow {
+pub struct FlowRecord {
     /// Its name: source and number.
     pub flow: String,
     /// The name of its provider.
@@ -134,7 +134,7 @@ pub struct Flow {
     pub label: String,
 }
 
-impl Flow {
+impl FlowRecord {
     /// Returns the number of its source.
     #[must_use]
     pub fn source(&self) -> Option<u64> {
@@ -248,7 +248,7 @@ pub enum RecordError {
 ///
 /// # Errors
 /// The fault of the line.
-pub fn parse(text: &str) -> Result<Line, RecordError> {
+pub fn parse(text: &str) -> Result<RecordLine, RecordError> {
     Ok(hawser_documents::json(text)?)
 }
 
@@ -258,8 +258,8 @@ pub fn parse(text: &str) -> Result<Line, RecordError> {
 /// When the line does not begin a recording, or begins one of another version.
 pub fn parse_header(text: &str) -> Result<Header, RecordError> {
     match parse(text) {
-        Ok(Line { what: What::Header(header), .. }) if header.schema == SCHEMA => Ok(header),
-        Ok(Line { what: What::Header(header), .. }) => Err(RecordError::Schema(header.schema)),
+        Ok(RecordLine { what: LineContent::Header(header), .. }) if header.schema == SCHEMA => Ok(header),
+        Ok(RecordLine { what: LineContent::Header(header), .. }) => Err(RecordError::Schema(header.schema)),
         _ => Err(RecordError::NoHeader),
     }
 }
@@ -272,7 +272,7 @@ mod tests {
     fn lines_are_read_as_they_are_written() {
         let text = r#"{"at":5,"signal":{"event":"tcp.acked","flow":"0:1","time":9,"fields":{"bytes":7}}}"#;
         let line = parse(text).expect("a line");
-        let What::Signal(signal) = &line.what else {
+        let LineContent::Signal(signal) = &line.what else {
             panic!("no signal")
         };
         assert_eq!(

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, SLOT};
 use hawser_bus::{
-    Access, EventType, Field, Hands, Kind, Modification, Schema, Scope, Signal, SignalBuf, SourceId,
-    Subscription, Target, Tware, Variable,
+    Access, EventType, Field, Hands, Modification, Schema, Scope, Signal, SignalBuf, SourceFlow, SourceId,
+    Subscription, Tware, ValueKind, Variable,
 };
 use hawser_time::nanos;
 use serde_json::{Value, json};
 
-use super::client::{Client, ClientError, Received};
-use super::shared::Bell;
+use super::client::{Client, ClientError, ServerMessage};
+use super::shared::RingWaker;
 
 /// The maximum number of sources that are remembered.
 const MAX_SOURCES: usize = 4096;
@@ -26,14 +26,14 @@ pub struct Remote {
     subscriptions: Vec<Subscription>,
     /// The number of each subscription at the other end.
     ids: Vec<u32>,
-    ring: Option<(Consumer, Bell)>,
-    sources: Vec<Known>,
+    ring: Option<(Consumer, RingWaker)>,
+    sources: Vec<RemoteSource>,
     hands: Hands,
     buf: SignalBuf,
 }
 
 /// A source of the other process.
-struct Known {
+struct RemoteSource {
     id: SourceId,
     schema: Arc<Schema>,
     /// The event numbers at the other end, by event of the local schema. The source may have events that this
@@ -110,8 +110,8 @@ impl Remote {
     /// When the other process is gone, or refused a request.
     pub fn turn(&mut self, timeout: Duration) -> Result<usize, ClientError> {
         match &self.ring {
-            Some((ring, bell)) => {
-                bell.wait(ring, timeout).map_err(ClientError::Gone)?;
+            Some((ring, waker)) => {
+                waker.wait(ring, timeout).map_err(ClientError::Gone)?;
                 let count = self.drain()?;
                 // Only lines show whether the other process still exists.
                 if count == 0 {
@@ -120,12 +120,12 @@ impl Remote {
                 Ok(count)
             }
             None => match self.client.receive(Some(timeout))? {
-                Received::Signal(signal) => {
+                ServerMessage::Signal(signal) => {
                     self.line(&signal)?;
                     Ok(1)
                 }
                 // A T-ware sets the variable again if it still needs it.
-                Received::Ended(_) | Received::Event(_) | Received::Nothing => Ok(0),
+                ServerMessage::Ended(_) | ServerMessage::Event(_) | ServerMessage::Nothing => Ok(0),
             },
         }
     }
@@ -158,7 +158,7 @@ impl Remote {
     /// Takes a signal that came as a line.
     fn line(&mut self, line: &Value) -> Result<(), ClientError> {
         let number = |value: &Value| value.as_u64();
-        let flow: Option<Target> = line["flow"].as_str().and_then(|flow| flow.parse().ok());
+        let flow: Option<SourceFlow> = line["flow"].as_str().and_then(|flow| flow.parse().ok());
         let (Some(target), Some(id)) = (flow, number(&line["subscription"])) else {
             return Err(protocol_error("a signal without a flow or a subscription"));
         };
@@ -221,7 +221,7 @@ impl Remote {
 
     /// Returns the index of a source in the list; `None` when the source is already gone.
     fn source(&mut self, id: SourceId) -> Result<Option<usize>, ClientError> {
-        let find = |sources: &[Known]| sources.iter().position(|known| known.id == id);
+        let find = |sources: &[RemoteSource]| sources.iter().position(|known| known.id == id);
         if let Some(at) = find(&self.sources) {
             return Ok(Some(at));
         }
@@ -243,7 +243,7 @@ impl Remote {
             self.tware.begin(known.id, &known.schema);
             self.sources.push(known);
         }
-        let there = |known: &Known| {
+        let there = |known: &RemoteSource| {
             offers
                 .iter()
                 .any(|o| o["source"].as_u64() == Some(known.id.0.into()))
@@ -281,7 +281,7 @@ fn subscribe(subscription: &Subscription, ring: bool) -> Value {
 }
 
 /// Parses the offer of a source, as far as this subscriber may see it.
-fn source(offer: &Value) -> Result<Known, ClientError> {
+fn source(offer: &Value) -> Result<RemoteSource, ClientError> {
     let list = |key: &str| offer[key].as_array().map_or(&[][..], Vec::as_slice);
     let name = |of: &Value| of["name"].as_str().unwrap_or_default().to_owned();
     let field = |of: &Value| Field { name: name(of), kind: kind(of) };
@@ -309,16 +309,16 @@ fn source(offer: &Value) -> Result<Known, ClientError> {
             .unwrap_or(u16::MAX)
     };
     let events = list("events").iter().map(number).collect();
-    Ok(Known { id: SourceId(id), schema: Arc::new(schema), events })
+    Ok(RemoteSource { id: SourceId(id), schema: Arc::new(schema), events })
 }
 
-fn kind(of: &Value) -> Kind {
+fn kind(of: &Value) -> ValueKind {
     let subscriber = |value: &Value| Some((value["value"].as_u64()?, value["name"].as_str()?.to_owned()));
     match of["kind"].as_str() {
-        Some("bool") => Kind::Bool,
-        Some("duration") => Kind::Duration,
-        Some("time") => Kind::Time,
-        Some("enum") => Kind::Enum(
+        Some("bool") => ValueKind::Bool,
+        Some("duration") => ValueKind::Duration,
+        Some("time") => ValueKind::Time,
+        Some("enum") => ValueKind::Enum(
             of["values"]
                 .as_array()
                 .into_iter()
@@ -326,6 +326,6 @@ fn kind(of: &Value) -> Kind {
                 .filter_map(subscriber)
                 .collect(),
         ),
-        _ => Kind::Number,
+        _ => ValueKind::Number,
     }
 }

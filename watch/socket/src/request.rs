@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hawser_bus::{Filter, Rule, Scope, Subscription, Target};
+use hawser_bus::{Filter, Rule, Scope, SourceFlow, Subscription};
 use hawser_documents::Fault;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
@@ -18,17 +18,17 @@ pub enum Request {
     /// Introduces the subscriber; without it, its name is `user-` and the user's number.
     Hello(Hello),
     /// Asks for the available events and variables.
-    Offers(Nothing),
+    Offers(NoParameters),
     /// Asks for the present flows.
     Flows(Flows),
     /// Asks for the subscriptions of all subscribers.
-    Subscriptions(Nothing),
+    Subscriptions(NoParameters),
     /// Asks for the log of modifications.
-    Audit(Nothing),
+    Audit(NoParameters),
     /// Subscribes to events from now on.
     Subscribe(Subscribe),
     /// Changes the filters or the scope of a subscription.
-    Change(Change),
+    Change(SubscriptionChange),
     /// Ends a subscription.
     Unsubscribe(u32),
     /// Asks for the counts of a subscription's events.
@@ -44,7 +44,7 @@ pub enum Request {
     /// Asks for a queue of signals in memory that both processes share.
     Ring(Ring),
     /// Asks for the attachments of running programs.
-    Attachments(Nothing),
+    Attachments(NoParameters),
     /// Attaches processors to a running program.
     Attach(Attach),
     /// Detaches processors.
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Json {
 /// A request without parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Nothing {}
+pub struct NoParameters {}
 
 /// The parameters of a query for flows.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -142,7 +142,7 @@ impl Subscribe {
 /// A change of a subscription; members that are absent stay as they are.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct SubscriptionChange {
     /// The subscription's number.
     pub subscription: u32,
     /// The flows whose events are received.
@@ -159,7 +159,7 @@ pub struct Change {
     pub frequency: Option<u32>,
 }
 
-impl Change {
+impl SubscriptionChange {
     /// Applies the change to a subscription.
     pub fn apply(&self, subscription: &mut Subscription) {
         if let Some(scope) = &self.scope {
@@ -177,7 +177,7 @@ impl Change {
 pub struct Probe {
     /// The flow that is queried.
     #[serde(deserialize_with = "parsed")]
-    pub flow: Target,
+    pub flow: SourceFlow,
     /// Names or patterns; none stand for `*`.
     #[serde(default)]
     pub variables: Vec<String>,
@@ -189,7 +189,7 @@ pub struct Probe {
 pub struct Modify {
     /// The flow of the variable.
     #[serde(deserialize_with = "parsed")]
-    pub flow: Target,
+    pub flow: SourceFlow,
     /// The name of the variable.
     pub variable: String,
     /// The value to set.
@@ -208,7 +208,7 @@ pub struct Modify {
 pub struct Steer {
     /// The flow of the variable.
     #[serde(deserialize_with = "parsed")]
-    pub flow: Target,
+    pub flow: SourceFlow,
     /// The name of the variable.
     pub variable: String,
     /// The value to set; if absent, the variable is given back.
@@ -258,7 +258,7 @@ pub struct Ring {
 pub struct Release {
     /// The flow of the variable.
     #[serde(deserialize_with = "parsed")]
-    pub flow: Target,
+    pub flow: SourceFlow,
     /// The name of the variable.
     pub variable: String,
 }
@@ -428,9 +428,9 @@ mod tests {
 
     #[test]
     fn lines_are_requests() {
-        let target = Target { source: SourceId(3), flow: FlowId(0x1f) };
+        let target = SourceFlow { source: SourceId(3), flow: FlowId(0x1f) };
         let read = |line: &str| parse(line.as_bytes()).expect("a request");
-        assert_eq!(read(r#"{"offers":{}}"#), Request::Offers(Nothing {}));
+        assert_eq!(read(r#"{"offers":{}}"#), Request::Offers(NoParameters {}));
         let twice = r#"{"uid":"a", "uid":1e2}"#;
         assert_eq!(
             read(&format!(r#"{{"put":{twice}}}"#)),
@@ -448,7 +448,7 @@ mod tests {
         let rule = Scope::Rule("remote.port=1".parse().expect("a rule"));
         let want = Subscription::new(["a.b"])
             .with([".c"])
-            .of(rule)
+            .with_scope(rule)
             .every(Duration::from_micros(1_500))
             .each_nth(3)
             .priority(9);
@@ -473,7 +473,7 @@ mod tests {
             Subscription::new(["a"])
                 .each_nth(4)
                 .every(Duration::from_nanos(7))
-                .of(Scope::One(target))
+                .with_scope(Scope::One(target))
         );
     }
 

@@ -79,7 +79,7 @@ struct Rule {
     #[serde(default)]
     observe: Vec<String>,
     #[serde(default)]
-    modify: Vec<Modify>,
+    modify: Vec<ModifyRule>,
     #[serde(default)]
     attach: bool,
     #[serde(default = "usual")]
@@ -88,7 +88,7 @@ struct Rule {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Modify {
+struct ModifyRule {
     variables: String,
     #[serde(default)]
     min: u64,
@@ -160,7 +160,7 @@ impl Rules {
         let Some(rule) = rules.iter().find(fits) else {
             return Rights::observer();
         };
-        let grant = |m: &Modify| Grant { variables: m.variables.as_str().into(), min: m.min, max: m.max };
+        let grant = |m: &ModifyRule| Grant { variables: m.variables.as_str().into(), min: m.min, max: m.max };
         Rights {
             observe: rule
                 .observe

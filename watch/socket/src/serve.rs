@@ -17,7 +17,7 @@ use tracing::{debug, info, warn};
 use super::connection::Connection;
 use super::rules::Rules;
 pub use crate::local::SocketError;
-use crate::local::{Answers, End, Lines, Socket, peer};
+use crate::local::{Answers, LineError, Lines, Socket, peer};
 
 /// The maximum number of simultaneous connections.
 const MAX_CONNECTIONS: usize = 64;
@@ -188,15 +188,15 @@ async fn attend(stream: UnixStream, bus: Bus, rules: &Rules, parting: Parting) {
                     .converse(&mut lines, &mut answers, rules, user, parting)
                     .await
             }
-            Err(error) => Err(End::Refused(error.to_string())),
+            Err(error) => Err(LineError::Refused(error.to_string())),
         },
         Err(end) => Err(end),
     };
     match end {
         Ok(()) => debug!(process, "a client disconnected"),
-        Err(End::Gone) => debug!(process, "the connection to a client broke"),
-        Err(End::Slow) => info!(process, "a client was disconnected because it does not read"),
-        Err(End::Refused(why)) => {
+        Err(LineError::Gone) => debug!(process, "the connection to a client broke"),
+        Err(LineError::Slow) => info!(process, "a client was disconnected because it does not read"),
+        Err(LineError::Refused(why)) => {
             info!(process, why = ?why, "a client was disconnected");
             // The connection ends in any case.
             let _ = answers.send(&json!({ "error": why })).await;

@@ -1,9 +1,9 @@
-//! A ring of signals in memory that two processes share, and the bell that wakes its reader.
+//! A ring of signals in memory that two processes share, and the waker of its reader.
 //!
 //! Invariants: the memory is sealed against shrinking before another process has it, so that no access to it
 //! can fault. Every access is atomic, so that any write of the other process is read as a plain value. The
-//! bell is rung without waiting, from an end that the other process does not have, so it cannot be made to
-//! block. An eventfd could, because both ends share its flags.
+//! waker is signalled without waiting, from an end that the other process does not have, so it cannot be made
+//! to block. An eventfd could, because both ends share its flags.
 
 #![allow(unsafe_code)] // Memory that is mapped has to be looked at; see the invariants above.
 
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use hawser_bus::ring::{Consumer, MAX_SLOTS, Memory, Ring, Waker, words_for};
+use hawser_bus::ring::{Consumer, MAX_SLOTS, Ring, RingMemory, Waker, words_for};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -53,7 +53,7 @@ impl Mapping {
     }
 }
 
-impl Memory for Mapping {
+impl RingMemory for Mapping {
     fn words(&self) -> &[AtomicU64] {
         // SAFETY: this many words are mapped at `begin`, which is aligned to a page, for as long as `self`
         // exists; the file behind them is sealed against shrinking; any bits are a valid word, and atomics
@@ -70,25 +70,25 @@ impl Drop for Mapping {
 }
 
 /// A ring for another process.
-pub(super) struct Offer {
+pub(super) struct SharedRing {
     /// The producers' end, which stays here.
     pub(super) ring: Ring,
-    /// The descriptors for the other process: the memory, and its end of the bell.
+    /// The descriptors for the other process: the memory, and its end of the waker.
     pub(super) files: Vec<OwnedFd>,
 }
 
 /// Makes a ring of at least this many slots, up to the maximum.
-pub(super) fn offer(slots: usize) -> io::Result<Offer> {
+pub(super) fn offer(slots: usize) -> io::Result<SharedRing> {
     let words = words_for(slots);
     let memory = memfd_create("hawser-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&memory, (words * WORD) as u64)?;
     fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    let (bell, other) = UnixDatagram::pair()?;
-    bell.set_nonblocking(true)?;
-    // If the bell is full, its reader wakes in any case.
-    let waker: Waker = Arc::new(move || drop(bell.send(&[1])));
+    let (waker, other) = UnixDatagram::pair()?;
+    waker.set_nonblocking(true)?;
+    // If the socket is full, its reader wakes in any case.
+    let waker: Waker = Arc::new(move || drop(waker.send(&[1])));
     let ring = Ring::create(Arc::new(Mapping::new(&memory, words)?), slots, Some(waker));
-    Ok(Offer { ring, files: vec![memory, other.into()] })
+    Ok(SharedRing { ring, files: vec![memory, other.into()] })
 }
 
 /// The reasons for which memory from another process is not accepted as a ring.
@@ -109,7 +109,7 @@ pub enum RingError {
 }
 
 /// Maps a ring's memory that came from another process.
-pub(super) fn map(memory: &OwnedFd) -> Result<impl Memory + use<>, RingError> {
+pub(super) fn map(memory: &OwnedFd) -> Result<impl RingMemory + use<>, RingError> {
     if !fcntl_get_seals(memory)
         .map_err(io::Error::from)?
         .contains(SealFlags::SHRINK)
@@ -131,11 +131,11 @@ pub(super) fn accept(memory: &OwnedFd) -> Result<Consumer, RingError> {
 
 /// Wakes the reader of a ring.
 #[derive(Debug)]
-pub struct Bell(UnixDatagram);
+pub struct RingWaker(UnixDatagram);
 
-impl Bell {
-    pub(super) fn new(file: OwnedFd) -> Bell {
-        Bell(UnixDatagram::from(file))
+impl RingWaker {
+    pub(super) fn new(file: OwnedFd) -> RingWaker {
+        RingWaker(UnixDatagram::from(file))
     }
 
     /// Sleeps until a signal is in the ring, for at most `timeout`. Returns true when there may be a signal.
@@ -159,7 +159,7 @@ impl Bell {
     }
 }
 
-impl std::os::fd::AsFd for Bell {
+impl std::os::fd::AsFd for RingWaker {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -18,22 +18,22 @@ use hawser_documents::temporary::Folder;
 use serde_json::{Value, json};
 
 use super::hostile::Provider;
-use super::{Bus, Client, ClientError, Received, Rules, serve};
+use super::{Bus, Client, ClientError, Rules, ServerMessage, serve};
 
 /// A bus with a provider, served at a socket.
-struct Place {
+struct TestServer {
     folder: Folder,
     bus: Bus,
     provider: Provider,
     _runtime: tokio::runtime::Runtime,
 }
 
-impl Place {
-    fn new() -> Place {
-        Place::with(Rules::default())
+impl TestServer {
+    fn new() -> TestServer {
+        TestServer::with(Rules::default())
     }
 
-    fn with(rules: Rules) -> Place {
+    fn with(rules: Rules) -> TestServer {
         let folder = Folder::new().expect("a folder");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -47,7 +47,7 @@ impl Place {
             let serving = serve(bus.clone(), &folder.join("s"), rules).expect("a socket");
             runtime.spawn(serving);
         }
-        Place { folder, bus, provider, _runtime: runtime }
+        TestServer { folder, bus, provider, _runtime: runtime }
     }
 
     fn socket(&self) -> PathBuf {
@@ -109,7 +109,7 @@ fn refusal(client: &mut Client, request: &Value) -> String {
 
 fn receive(client: &mut Client) -> Value {
     match client.receive(Some(Duration::from_secs(10))) {
-        Ok(Received::Signal(signal)) => {
+        Ok(ServerMessage::Signal(signal)) => {
             judge(&json!({ "signal": signal }));
             signal
         }

@@ -15,7 +15,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A running T-ware. Dropping this value ends the T-ware, its subscriptions and its holds. A panic of the
 /// T-ware has the same effect.
 #[derive(Debug)]
-pub struct Running {
+pub struct TwareThread {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// The thread has the strong reference, so that the subscriber ends with the thread.
@@ -35,13 +35,13 @@ pub fn run_in_thread(
     priority: u8,
     slots: usize,
     mut tware: Box<dyn Tware>,
-) -> Result<Running, ThreadError> {
+) -> Result<TwareThread, ThreadError> {
     let subscriber = Arc::new(bus.join(name, rights, priority)?);
     let ends = Arc::new(AtomicBool::new(false));
     let parked: Arc<std::sync::OnceLock<std::thread::Thread>> = Arc::default();
-    let bell = parked.clone();
+    let waker = parked.clone();
     let waker: Waker = Arc::new(move || {
-        if let Some(thread) = bell.get() {
+        if let Some(thread) = waker.get() {
             thread.unpark();
         }
     });
@@ -54,7 +54,7 @@ pub fn run_in_thread(
     let ids = ids?;
     let (steering, numbers, over) = (subscriber.clone(), ids.clone(), ends.clone());
     let subscriber = Arc::downgrade(&subscriber);
-    let ended = Ended(name.to_owned());
+    let ended = EndLogger(name.to_owned());
     let body = move || {
         let _ended = ended;
         let _ = parked.set(std::thread::current());
@@ -88,13 +88,13 @@ pub fn run_in_thread(
     let thread = std::thread::Builder::new()
         .name(format!("tware-{name}"))
         .spawn(body)?;
-    Ok(Running { ends, thread: Some(thread), subscriber, ids })
+    Ok(TwareThread { ends, thread: Some(thread), subscriber, ids })
 }
 
 /// Logs the end of a T-ware's thread, whatever its cause.
-struct Ended(String);
+struct EndLogger(String);
 
-impl Drop for Ended {
+impl Drop for EndLogger {
     fn drop(&mut self) {
         if std::thread::panicking() {
             tracing::warn!(tware = ?self.0, "a T-ware panicked; its leases were released");
@@ -115,7 +115,7 @@ pub enum ThreadError {
     Thread(#[from] io::Error),
 }
 
-impl Running {
+impl TwareThread {
     /// Returns the statistics of all its subscriptions; zeros once the T-ware has panicked.
     #[must_use]
     pub fn statistics(&self, timeout: Duration) -> Statistics {
@@ -129,7 +129,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for TwareThread {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

@@ -19,7 +19,7 @@ const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
 
 /// A timer for polling.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct PollTimer {
     timer: OwnedFd,
     /// The time of the last work.
     last: Instant,
@@ -27,10 +27,10 @@ pub(crate) struct Pace {
     due: Instant,
 }
 
-impl Pace {
-    pub(crate) fn new() -> io::Result<Pace> {
+impl PollTimer {
+    pub(crate) fn new() -> io::Result<PollTimer> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        Ok(Pace {
+        Ok(PollTimer {
             timer: timerfd_create(TimerfdClockId::Monotonic, flags)?,
             last: Clock.now(),
             due: Instant::ORIGIN,
@@ -63,7 +63,7 @@ impl Pace {
     }
 }
 
-impl AsFd for Pace {
+impl AsFd for PollTimer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }

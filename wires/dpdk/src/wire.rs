@@ -14,7 +14,7 @@ use hawser_time::Instant;
 
 use crate::OpenError;
 use crate::environment;
-use crate::pace::Pace;
+use crate::pace::PollTimer;
 use crate::port::{BATCH, Batch, Frame, Info, Probed, Queue};
 use crate::program;
 use crate::shared;
@@ -57,15 +57,15 @@ pub struct DpdkWire {
     is_shared: bool,
     caps: Caps,
     counters: WireCounters,
-    pace: Pace,
-    stand: Option<Arc<Stand>>,
+    pace: PollTimer,
+    stand: Option<Arc<HostInterface>>,
     /// The presence of the port's interface, since drivers do not report its removal.
     presence: Option<Presence>,
 }
 
 /// The host's interface on which a port stands.
 #[derive(Debug)]
-struct Stand {
+struct HostInterface {
     interface: Interface,
     promiscuous: OwnedFd,
 }
@@ -143,7 +143,7 @@ impl DpdkWire {
             queues.map_err(|error| OpenError::Port { device: device.to_owned(), error, messages })?;
         let (mut own, mut mtu) = (info.mac, u32::from(info.mtu));
         let stand = (info.interface != 0)
-            .then(|| Stand::on(info.interface))
+            .then(|| HostInterface::on(info.interface))
             .transpose()?;
         if let Some(stand) = &stand {
             own = stand.interface.neighbour();
@@ -165,7 +165,12 @@ impl DpdkWire {
         wires.collect()
     }
 
-    fn new(queue: Queue, info: &Info, caps: Caps, stand: Option<Arc<Stand>>) -> Result<DpdkWire, OpenError> {
+    fn new(
+        queue: Queue,
+        info: &Info,
+        caps: Caps,
+        stand: Option<Arc<HostInterface>>,
+    ) -> Result<DpdkWire, OpenError> {
         Ok(DpdkWire {
             batch: Batch::default(),
             copied: Vec::new(),
@@ -178,7 +183,7 @@ impl DpdkWire {
             is_shared: info.is_shared,
             caps,
             counters: WireCounters::default(),
-            pace: Pace::new().map_err(OpenError::io("make a timer"))?,
+            pace: PollTimer::new().map_err(OpenError::io("make a timer"))?,
             presence: stand.as_ref().map(|stand| Presence::new(&stand.interface)),
             stand,
         })
@@ -281,11 +286,11 @@ impl DpdkWire {
     }
 }
 
-impl Stand {
-    fn on(interface: u32) -> Result<Stand, OpenError> {
+impl HostInterface {
+    fn on(interface: u32) -> Result<HostInterface, OpenError> {
         let interface = Interface::numbered(interface)?;
         let promiscuous = interface.promiscuous()?;
-        Ok(Stand { interface, promiscuous })
+        Ok(HostInterface { interface, promiscuous })
     }
 }
 

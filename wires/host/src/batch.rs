@@ -17,13 +17,13 @@ use std::os::fd::BorrowedFd;
 use hawser_engine::wire::{Csum, RxFrame};
 use hawser_time::Instant;
 
-use crate::ring::{Place, Ring, Shape};
+use crate::ring::{Ring, RingLayout, RingSlot};
 use crate::slots::{self, Slots};
 use crate::{WireCounters, sys, vnet};
 
 /// The capacity of a place in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holds {
+pub(crate) enum SlotCapacity {
     /// Any packet: the ring's own header, a virtio-net and an Ethernet header and the longest IP packet, in
     /// whole pages; 32 MB in total.
     All,
@@ -31,14 +31,18 @@ pub(crate) enum Holds {
     Usual,
 }
 
-impl Holds {
+impl SlotCapacity {
     /// Returns the shape with room for at least `frames` frames, in whole blocks, up to the largest shape.
-    pub(crate) fn shape(self, frames: usize) -> Shape {
+    pub(crate) fn shape(self, frames: usize) -> RingLayout {
         let largest = match self {
-            Holds::All => Shape { place: 17 * 4096, places_per_block: 15, block: 1 << 20, blocks: 32 },
-            Holds::Usual => Shape { place: 2048, places_per_block: 32, block: 64 << 10, blocks: 128 },
+            SlotCapacity::All => {
+                RingLayout { place: 17 * 4096, places_per_block: 15, block: 1 << 20, blocks: 32 }
+            }
+            SlotCapacity::Usual => {
+                RingLayout { place: 2048, places_per_block: 32, block: 64 << 10, blocks: 128 }
+            }
         };
-        Shape {
+        RingLayout {
             blocks: frames.div_ceil(largest.places_per_block).clamp(1, largest.blocks),
             ..largest
         }
@@ -50,7 +54,7 @@ const CACHE_LINE: usize = 64;
 
 /// One received frame.
 #[derive(Debug)]
-enum Received {
+enum ReceivedFrame {
     Ring {
         /// An index into the batch's places.
         place: usize,
@@ -68,16 +72,16 @@ pub(crate) struct Batch {
     ring: Ring,
     /// The frames read from the socket's buffer.
     spilt: Slots,
-    frames: Vec<Received>,
+    frames: Vec<ReceivedFrame>,
     /// The places that the batch has taken. There are more places than frames if some were empty.
-    places: Vec<Place>,
+    places: Vec<RingSlot>,
     at: Instant,
 }
 
 impl Batch {
     /// Sets up a ring on the socket, which must not be bound yet.
-    pub(crate) fn new(socket: BorrowedFd<'_>, holds: Holds, shape: Shape) -> io::Result<Batch> {
-        if holds == Holds::Usual {
+    pub(crate) fn new(socket: BorrowedFd<'_>, holds: SlotCapacity, shape: RingLayout) -> io::Result<Batch> {
+        if holds == SlotCapacity::Usual {
             // Any number except 0 works (`packet(7)`, PACKET_COPY_THRESH).
             let spills: c_int = 1;
             sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &spills)?;
@@ -101,7 +105,7 @@ impl Batch {
             self.places.push(place);
             if spilt {
                 if self.spilt.read(file, counters)? == slots::Read::Frame {
-                    self.frames.push(Received::Buffer(self.spilt.len() - 1));
+                    self.frames.push(ReceivedFrame::Buffer(self.spilt.len() - 1));
                 }
             } else if let Some(received) = self.read(self.places.len() - 1) {
                 self.frames.push(received);
@@ -119,8 +123,8 @@ impl Batch {
     /// Returns the i-th frame of the batch.
     pub(crate) fn frame(&self, i: usize) -> RxFrame<'_> {
         match &self.frames[i] {
-            Received::Buffer(slot) => self.spilt.frame(*slot),
-            Received::Ring { place, bytes, csum, seg_size } => RxFrame {
+            ReceivedFrame::Buffer(slot) => self.spilt.frame(*slot),
+            ReceivedFrame::Ring { place, bytes, csum, seg_size } => RxFrame {
                 head: &self.ring.bytes(&self.places[*place])[bytes.clone()],
                 tail: &[],
                 csum: *csum,
@@ -138,11 +142,11 @@ impl Batch {
     }
 
     /// Reads the headers of a frame. Returns `None` if it was truncated.
-    fn read(&self, place: usize) -> Option<Received> {
+    fn read(&self, place: usize) -> Option<ReceivedFrame> {
         let bytes = self.ring.frame(&self.places[place])?;
         let header = bytes.start.checked_sub(vnet::HEADER)?;
         let (csum, seg_size) = vnet::read(self.ring.bytes(&self.places[place])[header..].first_chunk()?);
-        Some(Received::Ring { place, bytes, csum, seg_size })
+        Some(ReceivedFrame::Ring { place, bytes, csum, seg_size })
     }
 }
 

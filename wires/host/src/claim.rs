@@ -14,8 +14,8 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
 
-use crate::netlink::Socket;
-use crate::netlink::interfaces::{self, Report};
+use crate::netlink::NetlinkSocket;
+use crate::netlink::interfaces::{self, InterfaceReport};
 
 /// The maximum number of bytes of a device's name in the name of a claim.
 const MAX_DEVICE: usize = 48;
@@ -93,8 +93,8 @@ fn io(errno: rustix::io::Errno) -> ClaimError {
 /// Fails if the kernel does not list its addresses.
 pub fn kernel_has(address: IpAddr) -> io::Result<bool> {
     let mut found = false;
-    Socket::open(libc::NETLINK_ROUTE)?.exchange(interfaces::addresses(), |message| {
-        if let Some(Report::Address(report)) = Report::read(message) {
+    NetlinkSocket::open(libc::NETLINK_ROUTE)?.exchange(interfaces::addresses(), |message| {
+        if let Some(InterfaceReport::Address(report)) = InterfaceReport::read(message) {
             found |= report.address == address;
         }
     })?;

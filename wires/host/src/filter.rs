@@ -34,7 +34,7 @@ const WHOLE_FRAME: u32 = u32::MAX;
 
 /// The offset at which a program begins to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begin {
+pub(crate) enum FilterStart {
     /// The network header, for a fanout group.
     Network,
     /// The end of the transport header, for sockets that share a port (SO_REUSEPORT).
@@ -61,7 +61,7 @@ pub(crate) fn own_and_groups(own: [u8; 6]) -> [libc::sock_filter; 10] {
 
 /// Returns the number of a packet's shard according to [`Steering::shard`], or 0 for a packet that any shard
 /// may take.
-pub(crate) fn share(steering: &Steering, begin: Begin) -> [libc::sock_filter; 48] {
+pub(crate) fn share(steering: &Steering, begin: FilterStart) -> [libc::sock_filter; 48] {
     /// Scratch memory: the transport protocol; the peer's address, multiplied; the words of an IPv6 address.
     const PROTOCOL: u32 = 0;
     const ADDRESS: u32 = 1;
@@ -69,8 +69,8 @@ pub(crate) fn share(steering: &Steering, begin: Begin) -> [libc::sock_filter; 48
     let [first, second] = steering.keys;
     // Converts an offset from the network header.
     let at = |offset: u32| match begin {
-        Begin::Network => offset,
-        Begin::Payload => NETWORK + offset,
+        FilterStart::Network => offset,
+        FilterStart::Payload => NETWORK + offset,
     };
     let step = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
     let plain = |code, k| step(code, k, 0, 0);

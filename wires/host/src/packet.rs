@@ -11,7 +11,7 @@ use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
 use rustix::net::sockopt;
 use socket2::{SockFilter, SockRef};
 
-use crate::batch::{Batch, Holds};
+use crate::batch::{Batch, SlotCapacity};
 use crate::queue_limit::QueueLimit;
 use crate::slots::{self, Slots};
 use crate::sys;
@@ -131,7 +131,7 @@ impl PacketWire {
             let joined = sys::join_fanout(
                 wire.socket.as_fd(),
                 group,
-                &filter::share(steering, filter::Begin::Network),
+                &filter::share(steering, filter::FilterStart::Network),
             );
             group = Some(joined.map_err(OpenError::io("join a group of packet sockets"))?);
             Ok(wire)
@@ -333,14 +333,14 @@ fn arrivals(socket: &OwnedFd, options: PacketOptions, mtu: u32) -> Result<(Arriv
     let held = buffer as u64 / 2;
     let holds = match options.receive {
         Receive::Buffer => return Ok((Arrivals::Buffer(Slots::default()), held)),
-        Receive::Fitting if buffer >= MIN_BUFFER_BYTES => Holds::Usual,
-        Receive::Fitting | Receive::Ring => Holds::All,
+        Receive::Fitting if buffer >= MIN_BUFFER_BYTES => SlotCapacity::Usual,
+        Receive::Fitting | Receive::Ring => SlotCapacity::All,
     };
     let shape = holds.shape(options.frames.unwrap_or(usize::MAX));
     let ring =
         Batch::new(socket, holds, shape).map_err(OpenError::needs("CAP_NET_RAW", "set up a receive ring"))?;
     let queue = shape.places() as u64 * u64::from(mtu);
-    let queue = if holds == Holds::Usual {
+    let queue = if holds == SlotCapacity::Usual {
         queue.min(held)
     } else {
         queue

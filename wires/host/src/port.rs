@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use hawser_time::Instant;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg, sockopt};
 
-use crate::ring::{Ring, Shape};
+use crate::ring::{Ring, RingLayout};
 use crate::sys;
 
 /// The size of a block in bytes. A block holds whole frames.
@@ -40,7 +40,7 @@ impl Port {
     pub fn open(name: &str, mtu: u32) -> io::Result<Port> {
         let place = (FRONT + mtu as usize).next_power_of_two().max(2048);
         let places = (FRAMES * 2048 / place).max(512);
-        let shape = Shape {
+        let shape = RingLayout {
             place,
             places_per_block: BLOCK / place,
             block: BLOCK,

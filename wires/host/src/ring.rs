@@ -2,8 +2,8 @@
 //! Checking for a frame costs no system call.
 //!
 //! Invariants: a place belongs to the kernel unless its status has TP_STATUS_USER. A place that belongs to us
-//! does not change until [`Ring::release`]. Only its ring creates a [`Place`], at most one for each place at
-//! a time, so that its holder may read the place's bytes.
+//! does not change until [`Ring::release`]. Only its ring creates a [`RingSlot`], at most one for each place
+//! at a time, so that its holder may read the place's bytes.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -19,7 +19,7 @@ use crate::sys::{self, Plain};
 
 /// The memory layout of a ring.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct RingLayout {
     /// The size of a place in bytes, including headers; a multiple of 16.
     pub(crate) place: usize,
     pub(crate) places_per_block: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Shape {
     pub(crate) blocks: usize,
 }
 
-impl Shape {
+impl RingLayout {
     /// Returns the number of places in the ring.
     pub(crate) const fn places(&self) -> usize {
         self.places_per_block * self.blocks
@@ -51,12 +51,12 @@ const NANOS: usize = 20;
 
 /// A place of the ring that belongs to us.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RingSlot {
     index: usize,
     status: u32,
 }
 
-impl Place {
+impl RingSlot {
     /// Returns whether the packet is longer than the place and waits in the socket's buffer.
     pub(crate) fn is_in_buffer(&self) -> bool {
         self.status & libc::TP_STATUS_COPY != 0
@@ -65,7 +65,7 @@ impl Place {
 
 #[derive(Debug)]
 pub(crate) struct Ring {
-    shape: Shape,
+    shape: RingLayout,
     memory: NonNull<u8>,
     /// The index of the place that the kernel fills next.
     next: usize,
@@ -78,7 +78,7 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// Sets up a ring on the socket, which must not be bound yet.
-    pub(crate) fn new(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Ring> {
+    pub(crate) fn new(socket: BorrowedFd<'_>, shape: RingLayout) -> io::Result<Ring> {
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &VERSION_2)?;
         let mut request = libc::tpacket_req::zeroed();
         request.tp_block_size = shape.block as u32;
@@ -112,7 +112,7 @@ impl Ring {
     }
 
     /// Takes the next place if the kernel has filled it. [`Ring::release`] returns it.
-    pub(crate) fn take(&mut self) -> Option<Place> {
+    pub(crate) fn take(&mut self) -> Option<RingSlot> {
         let index = self.next;
         let status = self.status(index).load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 || self.held == self.places() {
@@ -120,18 +120,18 @@ impl Ring {
         }
         self.next = (index + 1) % self.places();
         self.held += 1;
-        Some(Place { index, status })
+        Some(RingSlot { index, status })
     }
 
     /// Returns a place to the kernel.
-    pub(crate) fn release(&mut self, place: Place) {
+    pub(crate) fn release(&mut self, place: RingSlot) {
         self.held -= 1;
         self.status(place.index)
             .store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
     /// Returns the range of the frame in the place's bytes, or `None` if it was truncated.
-    pub(crate) fn frame(&self, place: &Place) -> Option<Range<usize>> {
+    pub(crate) fn frame(&self, place: &RingSlot) -> Option<Range<usize>> {
         let (len, captured) = (self.number(place, LEN), self.number(place, CAPTURED));
         let bytes = self.bytes(place);
         let start = usize::from(u16::from_ne_bytes([bytes[START], bytes[START + 1]]));
@@ -140,19 +140,19 @@ impl Ring {
     }
 
     /// Returns the time of the frame's arrival by CLOCK_REALTIME.
-    pub(crate) fn time(&self, place: &Place) -> Instant {
+    pub(crate) fn time(&self, place: &RingSlot) -> Instant {
         let [seconds, nanos] = [SECONDS, NANOS].map(|at| u64::from(self.number(place, at)));
         Instant::from_nanos(seconds * 1_000_000_000 + nanos)
     }
 
     /// Returns all bytes of a place.
-    pub(crate) fn bytes(&self, place: &Place) -> &[u8] {
+    pub(crate) fn bytes(&self, place: &RingSlot) -> &[u8] {
         // SAFETY: the place lies inside the mapping, and the kernel does not write to it before
         // `release`, which needs `&mut self`.
         unsafe { std::slice::from_raw_parts(self.at(place.index).as_ptr(), self.shape.place) }
     }
 
-    fn number(&self, place: &Place, at: usize) -> u32 {
+    fn number(&self, place: &RingSlot, at: usize) -> u32 {
         let bytes = self.bytes(place);
         u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
     }
@@ -164,7 +164,7 @@ impl Ring {
     }
 
     fn at(&self, index: usize) -> NonNull<u8> {
-        let Shape { place, places_per_block, block, .. } = self.shape;
+        let RingLayout { place, places_per_block, block, .. } = self.shape;
         let offset = index / places_per_block * block + index % places_per_block * place;
         // SAFETY: every index is less than the number of places, for which the mapping has room.
         unsafe { self.memory.add(offset) }

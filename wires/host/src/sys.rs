@@ -68,17 +68,17 @@ pub fn wait(fd: BorrowedFd<'_>, or_writable: bool, limit: Option<Duration>) -> i
     sleep(&mut [awaited(fd, or_writable)], limit)
 }
 
-/// Like `wait`, and also ends when `bell` is readable.
+/// Like `wait`, and also ends when `wakeup` is readable.
 ///
 /// # Errors
 /// Fails if one of them cannot be polled.
 pub fn wait_for_either(
     fd: BorrowedFd<'_>,
     or_writable: bool,
-    bell: BorrowedFd<'_>,
+    wakeup: BorrowedFd<'_>,
     limit: Option<Duration>,
 ) -> io::Result<()> {
-    sleep(&mut [awaited(fd, or_writable), awaited(bell, false)], limit)
+    sleep(&mut [awaited(fd, or_writable), awaited(wakeup, false)], limit)
 }
 
 fn awaited(fd: BorrowedFd<'_>, or_writable: bool) -> PollFd<'_> {
@@ -200,7 +200,7 @@ pub(crate) fn send_pieces(socket: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> io:
 }
 
 /// The result of `recvmsg`: the number of bytes in each of its buffers, and its flags.
-pub(crate) struct Received {
+pub(crate) struct RecvmsgResult {
     pub(crate) len: usize,
     pub(crate) name: usize,
     pub(crate) control: usize,
@@ -214,7 +214,7 @@ pub(crate) fn receive_message(
     pieces: &mut [IoSliceMut<'_>],
     control: &mut [u8],
     flags: c_int,
-) -> io::Result<Received> {
+) -> io::Result<RecvmsgResult> {
     // SAFETY: null pointers and zero lengths are valid values of the structure.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_name = name.as_mut_ptr().cast();
@@ -226,7 +226,7 @@ pub(crate) fn receive_message(
     header.msg_controllen = control.len() as _;
     // SAFETY: each pointer is writable for the length beside it during the call.
     let len = unsafe { libc::recvmsg(socket.as_raw_fd(), std::ptr::from_mut(&mut header), flags) };
-    Ok(Received {
+    Ok(RecvmsgResult {
         len: usize::try_from(len).map_err(|_| io::Error::last_os_error())?,
         name: header.msg_namelen as usize,
         control: header.msg_controllen as usize,

@@ -34,17 +34,17 @@ impl Mapping {
         flags.set(MapFlags::POPULATE, !cfg!(miri));
         // SAFETY: it is a new mapping at an address that the kernel chooses.
         let at = unsafe { mmap_anonymous(ptr::null_mut(), len, Mapping::ACCESS, flags) }?;
-        Mapping::of(at.cast(), len)
+        Mapping::new(at.cast(), len)
     }
 
     fn of_file(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Mapping> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: it is a new mapping at an address that the kernel chooses.
         let at = unsafe { mmap(ptr::null_mut(), len, Mapping::ACCESS, flags, file, offset) }?;
-        Mapping::of(at.cast(), len)
+        Mapping::new(at.cast(), len)
     }
 
-    fn of(at: *mut u8, len: usize) -> io::Result<Mapping> {
+    fn new(at: *mut u8, len: usize) -> io::Result<Mapping> {
         let at = NonNull::new(at).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Mapping { at, len })
     }
@@ -95,7 +95,7 @@ impl Buffers {
     }
 
     /// Returns the bytes of a piece, limited to its buffer.
-    pub(crate) fn read<'a>(&'a self, piece: &'a Piece) -> &'a [u8] {
+    pub(crate) fn read<'a>(&'a self, piece: &'a FramePart) -> &'a [u8] {
         let start = piece.start.min(self.size);
         let len = piece.len.min(self.size - start);
         let at = self.start(&piece.buffer) + start as usize;
@@ -121,7 +121,7 @@ impl Buffers {
 
 /// A frame in a buffer, or a part of a frame.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct FramePart {
     pub(crate) buffer: Buffer,
     /// The offset in the buffer.
     pub(crate) start: u32,
@@ -131,7 +131,7 @@ pub(crate) struct Piece {
 }
 
 /// Entries of a ring as they are in memory: any bytes are a valid value.
-pub(crate) trait Entry: Copy {
+pub(crate) trait RingEntry: Copy {
     /// The object that the entry hands over.
     type Owned;
 
@@ -143,7 +143,7 @@ pub(crate) trait Entry: Copy {
 }
 
 /// The address of a buffer, or of bytes in it.
-impl Entry for u64 {
+impl RingEntry for u64 {
     type Owned = Buffer;
 
     fn give(buffer: Buffer, size: u32) -> u64 {
@@ -155,10 +155,10 @@ impl Entry for u64 {
     }
 }
 
-impl Entry for XdpDesc {
-    type Owned = Piece;
+impl RingEntry for XdpDesc {
+    type Owned = FramePart;
 
-    fn give(piece: Piece, size: u32) -> XdpDesc {
+    fn give(piece: FramePart, size: u32) -> XdpDesc {
         let mut options = XdpDescOptions::empty();
         options.set(XdpDescOptions::XDP_PKT_CONTD, piece.continues);
         XdpDesc {
@@ -168,8 +168,8 @@ impl Entry for XdpDesc {
         }
     }
 
-    fn take(self, size: u32) -> Piece {
-        Piece {
+    fn take(self, size: u32) -> FramePart {
+        FramePart {
             buffer: self.addr.take(size),
             start: (self.addr % u64::from(size)) as u32,
             len: self.len,
@@ -180,7 +180,7 @@ impl Entry for XdpDesc {
 
 /// The layout of a ring's mapping.
 #[derive(Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct RingLayout {
     /// The offset in the socket's file.
     pub(crate) page: u64,
     /// The offsets within the mapping, as the kernel reports them.
@@ -205,14 +205,14 @@ struct Ring<T> {
     entries: PhantomData<T>,
 }
 
-impl<T: Entry> Ring<T> {
-    fn map(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Ring<T>> {
+impl<T: RingEntry> Ring<T> {
+    fn map(socket: BorrowedFd<'_>, shape: RingLayout) -> io::Result<Ring<T>> {
         let len = shape.offsets.desc as usize + shape.size as usize * size_of::<T>();
-        Mapping::of_file(socket, shape.page, len).map(|memory| Ring::of(memory, shape))
+        Mapping::of_file(socket, shape.page, len).map(|memory| Ring::from_mapping(memory, shape))
     }
 
     /// Creates the ring in a mapping, whose length matches the shape.
-    fn of(memory: Mapping, shape: Shape) -> Ring<T> {
+    fn from_mapping(memory: Mapping, shape: RingLayout) -> Ring<T> {
         assert!(shape.size.is_power_of_two());
         Ring {
             memory,
@@ -258,8 +258,8 @@ impl<T: Entry> Ring<T> {
 #[derive(Debug)]
 pub(crate) struct Producer<T>(Ring<T>);
 
-impl<T: Entry> Producer<T> {
-    pub(crate) fn map(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Self> {
+impl<T: RingEntry> Producer<T> {
+    pub(crate) fn map(socket: BorrowedFd<'_>, shape: RingLayout) -> io::Result<Self> {
         Ring::map(socket, shape).map(Producer)
     }
 
@@ -313,8 +313,8 @@ impl<T: Entry> Producer<T> {
 #[derive(Debug)]
 pub(crate) struct Consumer<T>(Ring<T>);
 
-impl<T: Entry> Consumer<T> {
-    pub(crate) fn map(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Self> {
+impl<T: RingEntry> Consumer<T> {
+    pub(crate) fn map(socket: BorrowedFd<'_>, shape: RingLayout) -> io::Result<Self> {
         Ring::map(socket, shape).map(Consumer)
     }
 
@@ -353,14 +353,17 @@ mod tests {
     const BUFFER: u32 = 64;
 
     /// Returns both ends of a ring, whose indices begin shortly before they wrap. The memory stays mapped.
-    fn ends<T: Entry>() -> (Producer<T>, Consumer<T>) {
+    fn ends<T: RingEntry>() -> (Producer<T>, Consumer<T>) {
         let offsets = XdpRingOffset { producer: 0, consumer: 64, desc: 128, flags: None };
-        let shape = Shape { page: 0, offsets, size: SIZE, buffer: BUFFER };
+        let shape = RingLayout { page: 0, offsets, size: SIZE, buffer: BUFFER };
         let len = 128 + SIZE as usize * size_of::<T>();
         let memory = Mapping::anonymous(len).expect("memory");
         let again = Mapping { at: memory.at, len };
         // The pages stay until the process ends, because they belong to both ends.
-        let (one, other) = (Ring::of(memory, shape), Ring::of(again, shape));
+        let (one, other) = (
+            Ring::from_mapping(memory, shape),
+            Ring::from_mapping(again, shape),
+        );
         let first = u32::MAX - 2;
         one.producer().store(first, Ordering::Relaxed);
         one.consumer().store(first, Ordering::Relaxed);
@@ -374,7 +377,7 @@ mod tests {
         for round in 0..5 {
             assert_eq!((producer.room(), producer.waiting()), (SIZE, 0));
             for number in 0..SIZE {
-                producer.push(Piece {
+                producer.push(FramePart {
                     buffer: Buffer { index: round + number },
                     start: number,
                     len: BUFFER - number,
@@ -410,7 +413,7 @@ mod tests {
         let (mut buffers, mut all) = Buffers::new(BUFFER, 2).expect("memory");
         let mut last = all.pop().expect("two");
         buffers.write(&mut last).copy_from_slice(&[7; BUFFER as usize]);
-        let mut piece = Piece { buffer: last, start: 60, len: 4, continues: false };
+        let mut piece = FramePart { buffer: last, start: 60, len: 4, continues: false };
         assert_eq!(buffers.read(&piece), [7; 4]);
         (piece.start, piece.len) = (60, u32::MAX);
         assert_eq!(buffers.read(&piece), [7; 4]);

@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send,
 
 use crate::OpenError;
 use crate::error::About;
-use crate::shared::{Buffers, Consumer, Producer, Shape};
+use crate::shared::{Buffers, Consumer, Producer, RingLayout};
 
 /// The number of buffers for received frames, enough for 3 MB of full-sized frames.
 pub(crate) const RECEIVE: u32 = 2048;
@@ -100,7 +100,7 @@ impl Socket {
         sockopt::set_xdp_tx_ring_size(socket, SEND_RING)?;
         sockopt::set_socket_send_buffer_size(socket, IN_KERNEL)?;
         let offsets = sockopt::xdp_mmap_offsets(socket)?;
-        let shape = |page, offsets, size| Shape { page, offsets, size, buffer };
+        let shape = |page, offsets, size| RingLayout { page, offsets, size, buffer };
         Ok(Socket {
             fill: Producer::map(socket, shape(XDP_UMEM_PGOFF_FILL_RING, offsets.fr, FILL_RING))?,
             arrivals: Consumer::map(socket, shape(XDP_PGOFF_RX_RING, offsets.rx, RECEIVE))?,

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_engine::front::{Front, Ran};
+use hawser_engine::front::{Front, FrontResults};
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_host::{Clock, Interface, WireCounters, set_busy_poll};
 use hawser_ir::Module;
@@ -18,9 +18,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::OpenError;
 use crate::error::About;
-use crate::front::{Ahead, ChainsError};
+use crate::front::{ChainsError, KernelChains};
 use crate::program::{Attached, Program};
-use crate::shared::{Buffer, Buffers, Piece};
+use crate::shared::{Buffer, Buffers, FramePart};
 use crate::socket::{Binding, RECEIVE, SEND, Socket};
 
 /// The length of an Ethernet header, in bytes.
@@ -97,8 +97,8 @@ impl fmt::Display for Mode {
 pub struct XdpWire {
     socket: Socket,
     /// Declared before the program, because the chains that it calls must be dropped first.
-    ahead: Option<Ahead>,
-    stand: Arc<Stand>,
+    ahead: Option<KernelChains>,
+    stand: Arc<SharedInterface>,
     buffers: Buffers,
     caps: Caps,
     mode: Mode,
@@ -114,7 +114,7 @@ pub struct XdpWire {
 
 /// The state that the wires of an interface share.
 #[derive(Debug)]
-struct Stand {
+struct SharedInterface {
     interface: Interface,
     program: Program,
     attached: Attached,
@@ -125,7 +125,7 @@ struct Stand {
 /// Received frames that have not been released.
 #[derive(Debug, Default)]
 struct Batch {
-    frames: Vec<Received>,
+    frames: Vec<ReceivedFrame>,
     /// The bytes behind the first pieces of frames in several pieces.
     tails: Vec<u8>,
     /// Buffers to release in addition to those of the frames.
@@ -135,8 +135,8 @@ struct Batch {
 
 /// A received frame.
 #[derive(Debug)]
-struct Received {
-    first: Piece,
+struct ReceivedFrame {
+    first: FramePart,
     tail: Range<usize>,
 }
 
@@ -170,7 +170,8 @@ impl XdpWire {
             // A device does not know the buffers unless its driver runs the program.
             copies: !attached.is_native,
         };
-        let stand = Arc::new(Stand { promiscuous: interface.promiscuous()?, interface, program, attached });
+        let stand =
+            Arc::new(SharedInterface { promiscuous: interface.promiscuous()?, interface, program, attached });
         let caps = Caps {
             medium: Medium::Ethernet(own),
             mtu: stand.interface.mtu,
@@ -197,7 +198,7 @@ impl XdpWire {
 
     /// Creates the wire of a queue, and redirects the queue's frames to its socket.
     fn new(
-        stand: Arc<Stand>,
+        stand: Arc<SharedInterface>,
         queue: u16,
         mut socket: Socket,
         (buffers, mut spare): (Buffers, Vec<Buffer>),
@@ -256,7 +257,12 @@ impl XdpWire {
         if self.mode.is_in_pieces {
             return Err(ChainsError::InPieces);
         }
-        self.ahead = Some(Ahead::load(module, c, &self.stand.program, self.socket.as_fd())?);
+        self.ahead = Some(KernelChains::load(
+            module,
+            c,
+            &self.stand.program,
+            self.socket.as_fd(),
+        )?);
         Ok(())
     }
 
@@ -404,7 +410,7 @@ impl XdpWire {
         self.counters.received += 1;
         self.batch
             .frames
-            .push(Received { first, tail: begin..self.batch.tails.len() });
+            .push(ReceivedFrame { first, tail: begin..self.batch.tails.len() });
         true
     }
 
@@ -437,7 +443,7 @@ impl XdpWire {
             left -= len;
             self.socket
                 .departures
-                .push(Piece { buffer, start: 0, len: len as u32, continues: left > 0 });
+                .push(FramePart { buffer, start: 0, len: len as u32, continues: left > 0 });
         }
         true
     }
@@ -536,7 +542,7 @@ impl Wire for XdpWire {
         Ok(taken)
     }
 
-    fn ran(&self, i: usize) -> Option<Ran<'_>> {
+    fn ran(&self, i: usize) -> Option<FrontResults<'_>> {
         let ahead = self.ahead.as_ref().filter(|ahead| !ahead.batch.is_empty())?;
         Some(ahead.chains.ran(ahead.batch.start + i))
     }

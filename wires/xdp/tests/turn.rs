@@ -11,16 +11,16 @@ mod sync {
         loom::thread::yield_now();
     }
 }
-#[path = "../src/front/turn.rs"]
-mod turn;
+#[path = "../src/front/ownership.rs"]
+mod ownership;
 
 use std::sync::atomic::AtomicUsize;
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
+use ownership::{AWAKE, FRAME, FREE, STACK, WANTED, give, take};
 use sync::{AtomicU64, Ordering};
-use turn::{AWAKE, FRAME, FREE, STACK, WANTED, give, take};
 
 /// Memory that both sides change while they have the turn. Loom fails if two do so at a time, or if one does
 /// not see the other's changes.

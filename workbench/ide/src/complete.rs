@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hawser_check::index::Kind;
+use hawser_check::index::DefKind;
 use hawser_syntax::Span;
 use hawser_syntax::ast::{Block, Item, ItemKind, Stmt, StmtKind};
 use hawser_syntax::token::{ITEM_WORDS, STATEMENT_WORDS, Token, TokenKind};
 
 use crate::hover::{comments, declared_form};
+use crate::keywords::{self, Sort};
 use crate::program::Program;
-use crate::words::{self, Sort};
 use crate::{Workspace, scan};
 
 /// The maximum number of proposals.
@@ -22,7 +22,7 @@ pub struct Proposal {
     /// The text to insert.
     pub name: String,
     /// The kind of the name; `None` for words of the language.
-    pub kind: Option<Kind>,
+    pub kind: Option<DefKind>,
     /// Its type or form.
     pub detail: String,
     /// A description of it; may be empty.
@@ -40,7 +40,7 @@ pub struct Completion {
 
 /// The surroundings of a name that is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Where {
+enum CompletionContext {
     /// Behind `.`, `->`, `::`, or within `[`. The checker knows the possible names.
     Member,
     /// After `emit`.
@@ -98,27 +98,29 @@ impl Workspace {
         let item = program.item_at(Span { end: asked.start, ..asked });
         let members = &program.analysis.index.members;
         let proposals = match self.place(text, &before, item, !members.is_empty()) {
-            Where::Member => members.iter().map(member).collect(),
-            Where::Instruction => words(&[Sort::Instruction])
-                .chain(globals(&program, &[Kind::Extern]))
+            CompletionContext::Member => members.iter().map(member).collect(),
+            CompletionContext::Instruction => words(&[Sort::Instruction])
+                .chain(globals(&program, &[DefKind::Extern]))
                 .collect(),
-            Where::Body => in_body(&program, item, asked),
-            Where::Deploy => words(&[Sort::Registration, Sort::Source])
+            CompletionContext::Body => in_body(&program, item, asked),
+            CompletionContext::Deploy => words(&[Sort::Registration, Sort::Source])
                 .chain(globals(
                     &program,
                     &[
-                        Kind::Dispatch,
-                        Kind::Context,
-                        Kind::Function,
-                        Kind::Rule,
-                        Kind::Schedule,
-                        Kind::Blueprint,
+                        DefKind::Dispatch,
+                        DefKind::Context,
+                        DefKind::Function,
+                        DefKind::Rule,
+                        DefKind::Schedule,
+                        DefKind::Blueprint,
                     ],
                 ))
                 .collect(),
-            Where::Dispatch => globals(&program, &[Kind::Event, Kind::Function, Kind::Chain]).collect(),
-            Where::Fields => in_fields(&program),
-            Where::Top => words(&[Sort::Type])
+            CompletionContext::Dispatch => {
+                globals(&program, &[DefKind::Event, DefKind::Function, DefKind::Chain]).collect()
+            }
+            CompletionContext::Fields => in_fields(&program),
+            CompletionContext::Top => words(&[Sort::Type])
                 .chain(ITEM_WORDS.iter().map(|word| keyword(word)))
                 .chain(globals(&program, TYPES))
                 .collect(),
@@ -167,21 +169,29 @@ impl Workspace {
         last
     }
 
-    fn place(&self, text: &str, before: &[Token], item: Option<&Item>, has_members: bool) -> Where {
+    fn place(
+        &self,
+        text: &str,
+        before: &[Token],
+        item: Option<&Item>,
+        has_members: bool,
+    ) -> CompletionContext {
         let last = before.last().map(|token| token.kind);
         if has_members || matches!(last, Some(TokenKind::Dot | TokenKind::ColonColon)) {
-            return Where::Member;
+            return CompletionContext::Member;
         }
         let last_word = before
             .last()
             .and_then(|token| text.get(token.start as usize..token.end as usize));
         match item.map(|item| &item.kind) {
             Some(ItemKind::Func { .. } | ItemKind::Coalesce { .. }) if last_word == Some("emit") => {
-                Where::Instruction
+                CompletionContext::Instruction
             }
-            Some(ItemKind::Func { .. } | ItemKind::Coalesce { .. } | ItemKind::SegRule { .. }) => Where::Body,
-            Some(ItemKind::Deploy { .. }) => Where::Deploy,
-            Some(ItemKind::Dispatch { .. }) => Where::Dispatch,
+            Some(ItemKind::Func { .. } | ItemKind::Coalesce { .. } | ItemKind::SegRule { .. }) => {
+                CompletionContext::Body
+            }
+            Some(ItemKind::Deploy { .. }) => CompletionContext::Deploy,
+            Some(ItemKind::Dispatch { .. }) => CompletionContext::Dispatch,
             Some(
                 ItemKind::Struct { .. }
                 | ItemKind::Event { .. }
@@ -194,8 +204,8 @@ impl Workspace {
                 | ItemKind::OptUnion { .. }
                 | ItemKind::Blueprint { .. }
                 | ItemKind::NetHeader { .. },
-            ) => Where::Fields,
-            _ => Where::Top,
+            ) => CompletionContext::Fields,
+            _ => CompletionContext::Top,
         }
     }
 }
@@ -242,7 +252,7 @@ fn keyword(word: &str) -> Proposal {
 }
 
 fn words(sorts: &'static [Sort]) -> impl Iterator<Item = Proposal> {
-    let wanted = words::words().filter(|word| sorts.contains(&word.sort));
+    let wanted = keywords::words().filter(|word| sorts.contains(&word.sort));
     wanted.map(|word| Proposal {
         name: word.name.to_owned(),
         kind: None,
@@ -251,30 +261,30 @@ fn words(sorts: &'static [Sort]) -> impl Iterator<Item = Proposal> {
     })
 }
 
-const TYPES: &[Kind] = &[
-    Kind::Struct,
-    Kind::Enum,
-    Kind::Event,
-    Kind::Context,
-    Kind::Scratchpad,
-    Kind::Blueprint,
-    Kind::Option,
-    Kind::Signal,
+const TYPES: &[DefKind] = &[
+    DefKind::Struct,
+    DefKind::Enum,
+    DefKind::Event,
+    DefKind::Context,
+    DefKind::Scratchpad,
+    DefKind::Blueprint,
+    DefKind::Option,
+    DefKind::Signal,
 ];
 
-const VALUES: &[Kind] = &[
-    Kind::Const,
-    Kind::Table,
-    Kind::Param,
-    Kind::Variant,
-    Kind::Function,
-    Kind::Extern,
-    Kind::Rule,
-    Kind::Schedule,
+const VALUES: &[DefKind] = &[
+    DefKind::Const,
+    DefKind::Table,
+    DefKind::Param,
+    DefKind::Variant,
+    DefKind::Function,
+    DefKind::Extern,
+    DefKind::Rule,
+    DefKind::Schedule,
 ];
 
 /// Returns the program's own names of some kinds, by name.
-fn globals<'a>(program: &'a Program, kinds: &'a [Kind]) -> impl Iterator<Item = Proposal> + use<'a> {
+fn globals<'a>(program: &'a Program, kinds: &'a [DefKind]) -> impl Iterator<Item = Proposal> + use<'a> {
     let wanted = program.analysis.index.declarations.values();
     let mut wanted: Vec<_> = wanted.filter(|declared| kinds.contains(&declared.kind)).collect();
     wanted.sort_by(|a, b| a.name.cmp(&b.name));
@@ -303,7 +313,12 @@ fn in_fields(program: &Program) -> Vec<Proposal> {
     proposals.extend(globals(program, TYPES));
     proposals.extend(globals(
         program,
-        &[Kind::OptionList, Kind::OptionUnion, Kind::Const, Kind::Param],
+        &[
+            DefKind::OptionList,
+            DefKind::OptionUnion,
+            DefKind::Const,
+            DefKind::Param,
+        ],
     ));
     proposals
 }
@@ -322,7 +337,7 @@ fn locals(program: &Program, item: Option<&Item>, at: Span) -> Vec<Proposal> {
         around.min_by_key(|scope| scope.end - scope.start)
     };
     let known = program.analysis.index.declarations.values().filter(|declared| {
-        matches!(declared.kind, Kind::Variable | Kind::Parameter)
+        matches!(declared.kind, DefKind::Variable | DefKind::Parameter)
             && declared.at.file == at.file
             && holds(&item.span, declared.at)
             && declared.at.end <= at.start

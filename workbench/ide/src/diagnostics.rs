@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hawser_syntax::{Diagnostic, Severity};
 
 use crate::program::Program;
-use crate::{Edit, Place, Workspace};
+use crate::{Edit, FileRange, Workspace};
 
 /// All problems of one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Problem {
     /// The problem, the expectation and the hint, each on a line of its own.
     pub message: String,
     /// Other relevant places, each with a label.
-    pub related: Vec<(Place, String)>,
+    pub related: Vec<(FileRange, String)>,
 }
 
 /// An edit that fixes a problem.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use hawser_driver::Memory;
+use hawser_driver::MemoryLoader;
 
 use crate::Workspace;
 
@@ -17,7 +17,7 @@ const BETWEEN: char = '\u{1e}';
 pub fn ask(text: &str, byte: usize) {
     let (part, text) = text.split_once(BETWEEN).unwrap_or(("", text));
     let path = Path::new("main.mtp");
-    let mut workspace = Workspace::new(Box::new(Memory::new([("part.mtp", part)])));
+    let mut workspace = Workspace::new(Box::new(MemoryLoader::new([("part.mtp", part)])));
     workspace.know([Path::new("part.mtp").to_path_buf()]);
     workspace.open(path, text.to_owned());
     let inside = |(start, end): (usize, usize)| {

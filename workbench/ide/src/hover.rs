@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use hawser_check::index::{Declaration, Kind, Meaning};
+use hawser_check::index::{Declaration, DefKind, Meaning};
 use hawser_ir::Bounds;
 use hawser_syntax::Span;
 use hawser_syntax::ast::{Field, ItemKind, Member};
 
+use crate::keywords::{self, Sort};
 use crate::program::Program;
-use crate::words::{self, Sort};
 use crate::{Workspace, scan};
 
 /// The contents of a hover.
@@ -61,12 +61,12 @@ fn code(text: &str) -> String {
 /// Describes a word of the language. Registrations and sources are described only in `deploy`.
 fn about_word(text: &str, at: Span, in_deploy: bool) -> Option<Vec<String>> {
     let name = text.get(at.start as usize..at.end as usize)?;
-    if let Some((bits, signed)) = words::integer(name) {
+    if let Some((bits, signed)) = keywords::integer(name) {
         let signed = if signed { "A signed" } else { "An unsigned" };
         return Some(vec![code(name), format!("{signed} integer of {bits} bits.")]);
     }
     let deploys = |sort| matches!(sort, Sort::Registration | Sort::Source) == in_deploy;
-    let word = words::word(name, deploys).or_else(|| words::word(name, |_| true))?;
+    let word = keywords::word(name, deploys).or_else(|| keywords::word(name, |_| true))?;
     Some(vec![code(word.form), word.meaning.to_owned()])
 }
 
@@ -91,15 +91,15 @@ pub(crate) fn declared_form(program: &Program, declaration: &Declaration) -> Str
     };
     let (name, ty) = (&declaration.name, &declaration.ty);
     match declaration.kind {
-        Kind::Function
-        | Kind::Extern
-        | Kind::Const
-        | Kind::Table
-        | Kind::Param
-        | Kind::Rule
-        | Kind::Schedule => item.map_or(format!("{ty} {name}"), head),
-        Kind::Event => item.map_or(format!("event {name}"), head),
-        Kind::Variant => match item.map(|item| &item.kind) {
+        DefKind::Function
+        | DefKind::Extern
+        | DefKind::Const
+        | DefKind::Table
+        | DefKind::Param
+        | DefKind::Rule
+        | DefKind::Schedule => item.map_or(format!("{ty} {name}"), head),
+        DefKind::Event => item.map_or(format!("event {name}"), head),
+        DefKind::Variant => match item.map(|item| &item.kind) {
             Some(ItemKind::Enum { variants, .. }) => {
                 let value = variants
                     .iter()
@@ -110,31 +110,31 @@ pub(crate) fn declared_form(program: &Program, declaration: &Declaration) -> Str
             }
             _ => format!("{ty}::{name}"),
         },
-        Kind::Field => match item.and_then(|item| field(&item.kind, declaration.at)) {
+        DefKind::Field => match item.and_then(|item| field(&item.kind, declaration.at)) {
             Some(field) => field_form(program, field, declaration),
             None => format!("{ty} {name}"),
         },
-        Kind::Part => format!("part {ty} {name}"),
-        Kind::Timer => match item.map(|item| &item.kind) {
+        DefKind::Part => format!("part {ty} {name}"),
+        DefKind::Timer => match item.map(|item| &item.kind) {
             Some(ItemKind::Context { members, .. } | ItemKind::Extend { members, .. }) => {
                 timer_form(members, declaration)
             }
             _ => format!("timer_t {name}"),
         },
-        Kind::Queue => format!("{name}: {ty}"),
-        Kind::Parameter | Kind::Variable if ty.is_empty() => name.clone(),
-        Kind::Parameter | Kind::Variable | Kind::Method => format!("{ty} {name}"),
-        Kind::Enum => format!("enum {name} : {ty}"),
-        Kind::Struct => format!("struct {name}"),
-        Kind::Context => format!("context {name}"),
-        Kind::Scratchpad => format!("scratchpad {name}"),
-        Kind::Signal => format!("signal {name}"),
-        Kind::Option => format!("opt_t {name}"),
-        Kind::Blueprint => format!("pkt_bp {name}"),
-        Kind::OptionUnion => format!("opt_union {name}"),
-        Kind::OptionList => format!("opt_list {name}"),
-        Kind::Dispatch => format!("dispatch {name}"),
-        Kind::Chain => format!("chain {name}"),
+        DefKind::Queue => format!("{name}: {ty}"),
+        DefKind::Parameter | DefKind::Variable if ty.is_empty() => name.clone(),
+        DefKind::Parameter | DefKind::Variable | DefKind::Method => format!("{ty} {name}"),
+        DefKind::Enum => format!("enum {name} : {ty}"),
+        DefKind::Struct => format!("struct {name}"),
+        DefKind::Context => format!("context {name}"),
+        DefKind::Scratchpad => format!("scratchpad {name}"),
+        DefKind::Signal => format!("signal {name}"),
+        DefKind::Option => format!("opt_t {name}"),
+        DefKind::Blueprint => format!("pkt_bp {name}"),
+        DefKind::OptionUnion => format!("opt_union {name}"),
+        DefKind::OptionList => format!("opt_list {name}"),
+        DefKind::Dispatch => format!("dispatch {name}"),
+        DefKind::Chain => format!("chain {name}"),
     }
 }
 
@@ -198,10 +198,10 @@ pub(crate) fn one_line(text: &str) -> String {
 fn fact(declaration: &Declaration) -> Option<String> {
     let owner = declaration.owner.as_ref().map(|owner| {
         let what = match declaration.kind {
-            Kind::Variant => "A variant of",
-            Kind::Timer => "A timer of",
-            Kind::Part => "A part of",
-            Kind::Queue => "A queue of",
+            DefKind::Variant => "A variant of",
+            DefKind::Timer => "A timer of",
+            DefKind::Part => "A part of",
+            DefKind::Queue => "A queue of",
             _ => "A field of",
         };
         format!("{what} `{owner}`.")
@@ -240,7 +240,7 @@ fn wire(program: &Program, declaration: &Declaration) -> Option<String> {
 
 /// Describes the worst case of an event's chain.
 fn worst_case(program: &Program, declaration: &Declaration) -> Option<String> {
-    if declaration.kind != Kind::Event {
+    if declaration.kind != DefKind::Event {
         return None;
     }
     let bounds = chain_bounds(program, &declaration.name)?;
@@ -326,7 +326,7 @@ fn citations(program: &Program, at: Span, declaration: &Declaration) -> Option<S
             }
         }
     }
-    if declaration.kind == Kind::Function
+    if declaration.kind == DefKind::Function
         && let Some(item) = program.item_at(declaration.at)
     {
         let all = &program.analysis.files[item.span.file as usize].citations;

@@ -23,6 +23,7 @@ mod hints;
 #[cfg(feature = "hostile")]
 pub mod hostile;
 mod hover;
+mod keywords;
 mod lines;
 #[cfg(feature = "lsp")]
 pub mod lsp;
@@ -33,12 +34,11 @@ mod rename;
 mod scan;
 mod signature;
 mod tokens;
-mod words;
 mod workspace;
 
 pub use complete::{Completion, Proposal};
 pub use diagnostics::{FileDiagnostics, Fix, Problem};
-pub use hawser_check::index::Kind;
+pub use hawser_check::index::DefKind;
 pub use hawser_syntax::Severity;
 pub use hints::{Hint, Runnable};
 pub use hover::Hover;
@@ -53,7 +53,7 @@ use std::path::PathBuf;
 
 /// A byte range in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FileRange {
     /// The path of the file.
     pub path: PathBuf,
     /// The offsets of the first byte and of the byte behind the last.

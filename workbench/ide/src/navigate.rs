@@ -7,12 +7,12 @@ use hawser_check::index::Meaning;
 use hawser_driver::is_library;
 use hawser_syntax::ast::ItemKind;
 
-use crate::{Place, Workspace};
+use crate::{FileRange, Workspace};
 
 impl Workspace {
     /// Returns the declaration of the name at a byte; for an import, the file.
     #[must_use]
-    pub fn definition(&self, path: &Path, byte: usize) -> Option<Place> {
+    pub fn definition(&self, path: &Path, byte: usize) -> Option<FileRange> {
         let (program, file) = self.program_of(path)?;
         if let Some((_, meaning)) = program.name_at(file, byte) {
             return match meaning {
@@ -30,13 +30,13 @@ impl Workspace {
         })?;
         let target = self.identity(&target);
         program.file(&target)?;
-        Some(Place { path: target, range: (0, 0) })
+        Some(FileRange { path: target, range: (0, 0) })
     }
 
     /// Returns all places of the name at a byte, in every known program that contains the file. The
     /// declaration is included on request.
     #[must_use]
-    pub fn references(&self, path: &Path, byte: usize, with_declaration: bool) -> Vec<Place> {
+    pub fn references(&self, path: &Path, byte: usize, with_declaration: bool) -> Vec<FileRange> {
         let Some((program, file)) = self.program_of(path) else {
             return Vec::new();
         };
@@ -68,7 +68,7 @@ impl Workspace {
 
     /// Returns the places of the name at a byte within its own file.
     #[must_use]
-    pub fn highlights(&self, path: &Path, byte: usize) -> Vec<Place> {
+    pub fn highlights(&self, path: &Path, byte: usize) -> Vec<FileRange> {
         let own = self.identity(path);
         let places = self.references(path, byte, true);
         places.into_iter().filter(|place| place.path == own).collect()

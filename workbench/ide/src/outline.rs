@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use hawser_check::index::Kind;
+use hawser_check::index::DefKind;
 use hawser_syntax::ast::{Extended, Field, Ident, Item, ItemKind, Member};
 use hawser_syntax::{Span, parse};
 
-use crate::{Place, Workspace};
+use crate::{FileRange, Workspace};
 
 /// The maximum number of symbols in the result of a search.
 const MAX_SYMBOLS: usize = 256;
@@ -17,7 +17,7 @@ pub struct Symbol {
     /// The declared name.
     pub name: String,
     /// The kind of the declaration.
-    pub kind: Kind,
+    pub kind: DefKind,
     /// Its type as written; empty if it has no type.
     pub detail: String,
     /// The byte range of the whole declaration.
@@ -37,13 +37,13 @@ impl Workspace {
 
     /// Returns the declarations of all known files whose names contain the letters of a query in order.
     #[must_use]
-    pub fn symbols(&self, query: &str) -> Vec<(Symbol, Place)> {
+    pub fn symbols(&self, query: &str) -> Vec<(Symbol, FileRange)> {
         let mut found = Vec::new();
         for path in self.known_paths() {
             let text = self.any_text(path).unwrap_or_default();
             for symbol in symbols(&text) {
                 if found.len() < MAX_SYMBOLS && is_like(&symbol.name, query) {
-                    let place = Place { path: path.to_path_buf(), range: symbol.name_range };
+                    let place = FileRange { path: path.to_path_buf(), range: symbol.name_range };
                     found.push((symbol, place));
                 }
             }
@@ -73,7 +73,7 @@ fn range(at: Span) -> (usize, usize) {
     (at.start as usize, at.end as usize)
 }
 
-fn named(name: &Ident, kind: Kind, detail: &str, whole: Span) -> Symbol {
+fn named(name: &Ident, kind: DefKind, detail: &str, whole: Span) -> Symbol {
     Symbol {
         name: name.name.clone(),
         kind,
@@ -92,7 +92,7 @@ fn symbol(text: &str, item: &Item) -> Option<Symbol> {
 }
 
 /// Returns the name, kind and type of a declaration, or `None` if it is not shown in an outline.
-fn head(text: &str, kind: &ItemKind, whole: Span) -> Option<(Ident, Kind, String)> {
+fn head(text: &str, kind: &ItemKind, whole: Span) -> Option<(Ident, DefKind, String)> {
     let plain = |name: &Ident, kind| Some((name.clone(), kind, String::new()));
     let typed = |name: &Ident, kind, ty: Span| Some((name.clone(), kind, written(text, ty).to_owned()));
     let word = |word: &str| Ident {
@@ -100,37 +100,37 @@ fn head(text: &str, kind: &ItemKind, whole: Span) -> Option<(Ident, Kind, String
         span: Span { end: whole.start + word.len() as u32, ..whole },
     };
     match kind {
-        ItemKind::Const { ty, name, .. } => typed(name, Kind::Const, ty.span),
-        ItemKind::Table { ty, name, .. } => typed(name, Kind::Table, ty.span),
-        ItemKind::Param { ty, name, .. } => typed(name, Kind::Param, ty.span),
-        ItemKind::Enum { name, .. } => plain(name, Kind::Enum),
-        ItemKind::Struct { name, .. } => plain(name, Kind::Struct),
-        ItemKind::Event { name, kind, .. } => typed(name, Kind::Event, kind.span),
-        ItemKind::Context { name, .. } => plain(name, Kind::Context),
+        ItemKind::Const { ty, name, .. } => typed(name, DefKind::Const, ty.span),
+        ItemKind::Table { ty, name, .. } => typed(name, DefKind::Table, ty.span),
+        ItemKind::Param { ty, name, .. } => typed(name, DefKind::Param, ty.span),
+        ItemKind::Enum { name, .. } => plain(name, DefKind::Enum),
+        ItemKind::Struct { name, .. } => plain(name, DefKind::Struct),
+        ItemKind::Event { name, kind, .. } => typed(name, DefKind::Event, kind.span),
+        ItemKind::Context { name, .. } => plain(name, DefKind::Context),
         ItemKind::Scratchpad { name, .. } => match name {
-            Some(name) => plain(name, Kind::Scratchpad),
-            None => Some((word("scratchpad"), Kind::Scratchpad, String::new())),
+            Some(name) => plain(name, DefKind::Scratchpad),
+            None => Some((word("scratchpad"), DefKind::Scratchpad, String::new())),
         },
         ItemKind::Extend { of, name, .. } => {
             let kind = match of {
-                Extended::Context => Kind::Context,
-                Extended::Event => Kind::Event,
-                Extended::Scratchpad => Kind::Scratchpad,
-                Extended::Struct => Kind::Struct,
+                Extended::Context => DefKind::Context,
+                Extended::Event => DefKind::Event,
+                Extended::Scratchpad => DefKind::Scratchpad,
+                Extended::Struct => DefKind::Struct,
             };
             Some((name.clone(), kind, "extended".to_owned()))
         }
-        ItemKind::Signal { name, .. } => plain(name, Kind::Signal),
-        ItemKind::Opt { name, .. } => plain(name, Kind::Option),
-        ItemKind::OptUnion { name, .. } => plain(name, Kind::OptionUnion),
-        ItemKind::OptList { name, .. } => plain(name, Kind::OptionList),
-        ItemKind::Blueprint { name, .. } => plain(name, Kind::Blueprint),
-        ItemKind::SegRule { name, .. } => plain(name, Kind::Rule),
-        ItemKind::Sched { name, .. } => plain(name, Kind::Schedule),
-        ItemKind::Extern { ret, name, .. } => typed(name, Kind::Extern, ret.span),
-        ItemKind::Func { ret, name, .. } => typed(name, Kind::Function, ret.span),
-        ItemKind::Dispatch { name, .. } => plain(name, Kind::Dispatch),
-        ItemKind::Deploy { .. } => Some((word("deploy"), Kind::Dispatch, String::new())),
+        ItemKind::Signal { name, .. } => plain(name, DefKind::Signal),
+        ItemKind::Opt { name, .. } => plain(name, DefKind::Option),
+        ItemKind::OptUnion { name, .. } => plain(name, DefKind::OptionUnion),
+        ItemKind::OptList { name, .. } => plain(name, DefKind::OptionList),
+        ItemKind::Blueprint { name, .. } => plain(name, DefKind::Blueprint),
+        ItemKind::SegRule { name, .. } => plain(name, DefKind::Rule),
+        ItemKind::Sched { name, .. } => plain(name, DefKind::Schedule),
+        ItemKind::Extern { ret, name, .. } => typed(name, DefKind::Extern, ret.span),
+        ItemKind::Func { ret, name, .. } => typed(name, DefKind::Function, ret.span),
+        ItemKind::Dispatch { name, .. } => plain(name, DefKind::Dispatch),
+        ItemKind::Deploy { .. } => Some((word("deploy"), DefKind::Dispatch, String::new())),
         ItemKind::Import { .. }
         | ItemKind::NetHeader { .. }
         | ItemKind::Coalesce { .. }
@@ -142,7 +142,7 @@ fn children(text: &str, kind: &ItemKind) -> Vec<Symbol> {
     let field = |field: &Field| {
         named(
             &field.name,
-            Kind::Field,
+            DefKind::Field,
             written(text, field.ty.span),
             field.name.span,
         )
@@ -160,23 +160,23 @@ fn children(text: &str, kind: &ItemKind) -> Vec<Symbol> {
         | ItemKind::Extend { members, .. } => {
             let member = |member: &Member| match member {
                 Member::Field(declared) => Some(field(declared)),
-                Member::Timer { name, .. } => Some(plain(name, Kind::Timer)),
-                Member::Part { ty, name } => Some(named(name, Kind::Part, &ty.name, name.span)),
+                Member::Timer { name, .. } => Some(plain(name, DefKind::Timer)),
+                Member::Part { ty, name } => Some(named(name, DefKind::Part, &ty.name, name.span)),
                 Member::Invariant { .. } => None,
             };
             members.iter().filter_map(member).collect()
         }
         ItemKind::Enum { variants, .. } => {
             let variants = variants.iter();
-            variants.map(|(name, _)| plain(name, Kind::Variant)).collect()
+            variants.map(|(name, _)| plain(name, DefKind::Variant)).collect()
         }
         ItemKind::Dispatch { entries, .. } => {
             let chains = entries.iter().filter(|entry| entry.is_chain);
-            chains.map(|entry| plain(&entry.name, Kind::Chain)).collect()
+            chains.map(|entry| plain(&entry.name, DefKind::Chain)).collect()
         }
         ItemKind::Sched { queues, .. } => {
             let queues = queues.iter();
-            queues.map(|(name, ..)| plain(name, Kind::Queue)).collect()
+            queues.map(|(name, ..)| plain(name, DefKind::Queue)).collect()
         }
         ItemKind::Import { .. }
         | ItemKind::Const { .. }

@@ -7,7 +7,7 @@ use hawser_driver::{Analysis, Loader};
 use hawser_syntax::Span;
 use hawser_syntax::ast::Item;
 
-use crate::Place;
+use crate::FileRange;
 
 /// A checked program.
 pub(crate) struct Program {
@@ -46,9 +46,9 @@ impl Program {
         self.incomplete || self.file(path).is_some()
     }
 
-    pub(crate) fn place(&self, at: Span) -> Place {
+    pub(crate) fn place(&self, at: Span) -> FileRange {
         let path = self.paths.get(at.file as usize).cloned().unwrap_or_default();
-        Place { path, range: (at.start as usize, at.end as usize) }
+        FileRange { path, range: (at.start as usize, at.end as usize) }
     }
 
     /// Returns the name at a byte of a file, or directly before it, and its meaning.

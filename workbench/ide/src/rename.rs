@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use hawser_check::index::{Copied, Kind, Meaning};
+use hawser_check::index::{Copied, DefKind, Meaning};
 use hawser_syntax::token::TokenKind;
 use hawser_syntax::{Diagnostic, Severity, Span};
 
 use crate::program::Program;
-use crate::{Edit, Place, Workspace, scan, words};
+use crate::{Edit, FileRange, Workspace, keywords, scan};
 
 /// The reason why a name cannot be changed, as text for the user.
 type Refused = String;
@@ -85,7 +85,7 @@ impl Workspace {
 }
 
 /// True if something is declared in the library, which cannot be edited.
-fn is_library(declared: &Place) -> bool {
+fn is_library(declared: &FileRange) -> bool {
     declared.path.to_str().is_some_and(hawser_driver::is_library)
 }
 
@@ -93,7 +93,7 @@ fn is_a_name(new: &str) -> Result<(), Refused> {
     let lexed = scan::tokens(new);
     let is_one_word = matches!(&lexed.tokens[..], [word, _]
         if word.kind == TokenKind::Ident && (word.start, word.end as usize) == (0, new.len()));
-    let is_taken = words::word(new, |_| true).is_some() || words::integer(new).is_some();
+    let is_taken = keywords::word(new, |_| true).is_some() || keywords::integer(new).is_some();
     match (is_one_word, is_taken) {
         (false, _) => Err(format!(
             "`{new}` cannot be a name: a name begins with a letter or `_`, continues with letters, digits \
@@ -109,7 +109,7 @@ fn first_error(program: &Program) -> Option<&Diagnostic> {
     diagnostics.find(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
-fn edits(places: &BTreeSet<Place>, new: &str) -> BTreeMap<PathBuf, Vec<Edit>> {
+fn edits(places: &BTreeSet<FileRange>, new: &str) -> BTreeMap<PathBuf, Vec<Edit>> {
     let mut edits: BTreeMap<PathBuf, Vec<Edit>> = BTreeMap::new();
     for place in places {
         edits
@@ -141,7 +141,9 @@ fn keeps_its_meaning(
     });
     let differs = |(expected, found): &((Span, Meaning), &(Span, Meaning))| match (&expected.1, &found.1) {
         // The form of a builtin may contain a renamed name.
-        (Meaning::Builtin(Kind::Method | Kind::Field, _), Meaning::Builtin(..)) => expected.0 != found.0,
+        (Meaning::Builtin(DefKind::Method | DefKind::Field, _), Meaning::Builtin(..)) => {
+            expected.0 != found.0
+        }
         _ => expected != *found,
     };
     match expected.zip(after.names()).find(differs) {

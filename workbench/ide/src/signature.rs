@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use hawser_check::index::Kind;
+use hawser_check::index::DefKind;
 use hawser_syntax::token::{Token, TokenKind};
 
 use crate::hover::declared_form;
-use crate::words::{self, Sort};
+use crate::keywords::{self, Sort};
 use crate::{Workspace, scan};
 
 /// The form of a call.
@@ -30,7 +30,7 @@ impl Workspace {
         let text = program.text(file);
         let (name_at, commas) = call_around(text, byte)?;
         let name = text.get(name_at.start as usize..name_at.end as usize)?;
-        let is_callable = |kind| matches!(kind, Kind::Function | Kind::Extern | Kind::Rule);
+        let is_callable = |kind| matches!(kind, DefKind::Function | DefKind::Extern | DefKind::Rule);
         let mut declarations = program.analysis.index.declarations.values();
         let declared = declarations.find(|known| known.name == name && is_callable(known.kind));
         let (form, meaning) = match declared {
@@ -41,7 +41,7 @@ impl Workspace {
             None => match method(&program, file, name_at) {
                 Some(form) => (form, String::new()),
                 None => {
-                    let word = words::word(name, |sort| !matches!(sort, Sort::Type | Sort::Value))?;
+                    let word = keywords::word(name, |sort| !matches!(sort, Sort::Type | Sort::Value))?;
                     (word.form.to_owned(), word.meaning.to_owned())
                 }
             },
@@ -58,7 +58,7 @@ impl Workspace {
 
 fn method(program: &crate::program::Program, file: u32, name: Token) -> Option<String> {
     match program.name_at(file, name.start as usize)?.1 {
-        hawser_check::index::Meaning::Builtin(Kind::Method, form) => Some(form.clone()),
+        hawser_check::index::Meaning::Builtin(DefKind::Method, form) => Some(form.clone()),
         _ => None,
     }
 }

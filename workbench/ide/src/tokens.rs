@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use hawser_check::index::{Kind, Meaning};
+use hawser_check::index::{DefKind, Meaning};
 use hawser_syntax::lexer::Comment;
 use hawser_syntax::token::{PLACE_WORDS, Token, TokenKind};
 
-use crate::words::{self, Sort};
+use crate::keywords::{self, Sort};
 use crate::{Workspace, scan};
 
 /// A coloured piece of a text.
@@ -39,7 +39,7 @@ pub enum Colour {
     /// A constant of the language: `NONE`, `ECONNRESET`.
     Constant,
     /// A resolved name.
-    Name(Kind),
+    Name(DefKind),
 }
 
 impl Workspace {
@@ -51,7 +51,7 @@ impl Workspace {
         };
         let text = program.text(file);
         let declared = &program.analysis.index.declarations;
-        let names: HashMap<u32, Kind> = program
+        let names: HashMap<u32, DefKind> = program
             .names_of(file)
             .iter()
             .filter_map(|(at, meaning)| match meaning {
@@ -96,14 +96,14 @@ fn colour(text: &str, token: Token) -> Option<Colour> {
         TokenKind::Str => Some(Colour::Text),
         TokenKind::Ident => {
             let name = text.get(token.start as usize..token.end as usize)?;
-            let word = words::word(name, |_| true).map(|word| word.sort);
+            let word = keywords::word(name, |_| true).map(|word| word.sort);
             match word {
                 Some(Sort::Type) => Some(Colour::Type),
                 Some(Sort::Function | Sort::Instruction | Sort::Registration | Sort::Source) => {
                     Some(Colour::Function)
                 }
                 Some(Sort::Value) => Some(Colour::Constant),
-                None if words::integer(name).is_some() => Some(Colour::Type),
+                None if keywords::integer(name).is_some() => Some(Colour::Type),
                 None if PLACE_WORDS.contains(&name) => Some(Colour::Keyword),
                 None => Some(Colour::Constant),
             }

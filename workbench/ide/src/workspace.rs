@@ -21,7 +21,7 @@ pub struct Workspace {
     loader: Box<dyn Loader>,
     open: BTreeMap<PathBuf, String>,
     /// The known files.
-    known: BTreeMap<PathBuf, Known>,
+    known: BTreeMap<PathBuf, FileRelations>,
     /// The checked programs, by main file.
     programs: RefCell<BTreeMap<PathBuf, Rc<Program>>>,
     /// Programs with texts that have changed since. Most of their files need not be parsed again.
@@ -175,11 +175,11 @@ impl Workspace {
     /// program's main file and that part.
     pub(crate) fn written_for(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
         let own = self.known.get(path)?;
-        let is_imported = |known: &Known| known.imports.iter().any(|import| import == path);
+        let is_imported = |known: &FileRelations| known.imports.iter().any(|import| import == path);
         if own.deploys || self.known.values().any(is_imported) {
             return None;
         }
-        let shared = |other: &Known| own.declares.intersection(&other.declares).count();
+        let shared = |other: &FileRelations| own.declares.intersection(&other.declares).count();
         let mut beside: Vec<(usize, &PathBuf)> = self
             .known
             .iter()
@@ -207,7 +207,8 @@ impl Workspace {
         let mut reaching = BTreeSet::from([path.to_path_buf()]);
         loop {
             let before = reaching.len();
-            let importing = |known: &Known| known.imports.iter().any(|target| reaching.contains(target));
+            let importing =
+                |known: &FileRelations| known.imports.iter().any(|target| reaching.contains(target));
             let more = self.known.iter().filter(|(_, known)| importing(known));
             let more: Vec<PathBuf> = more.map(|(importing, _)| importing.clone()).collect();
             reaching.extend(more);
@@ -235,7 +236,7 @@ impl Workspace {
     fn note(&mut self, path: &Path, text: &str) {
         let found = scan::program(path, text);
         let imports = found.imports.iter().map(|import| self.loader.identity(import));
-        let known = Known {
+        let known = FileRelations {
             imports: imports.collect(),
             declares: found.declares,
             deploys: found.deploys,
@@ -257,7 +258,7 @@ impl Workspace {
 }
 
 /// The relations of a known file.
-struct Known {
+struct FileRelations {
     /// The files that it imports.
     imports: Vec<PathBuf>,
     /// The structures and functions that it declares.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser_driver::{Memory, compile, compile_with};
+use hawser_driver::{MemoryLoader, compile, compile_with};
 use hawser_ir::Module;
 
 /// Returns the condition on the presence of a header in the first parser, as Lua, and whether a valid packet
@@ -45,7 +45,7 @@ fn program(parse: &str) -> Module {
         dispatch d {{ got -> {{keep}}; }}
         deploy {{ register_ep_chains(d); register_ctx_spec(last, GLOBAL); register_ev_parser(parse, ip(253)); }}"
     );
-    let compiled = compile_with(&Memory::new([("main.mtp", text)]), Path::new("main.mtp"));
+    let compiled = compile_with(&MemoryLoader::new([("main.mtp", text)]), Path::new("main.mtp"));
     compiled
         .module
         .clone()

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser_driver::{Disk, Memory};
+use hawser_driver::{Disk, MemoryLoader};
 use hawser_ide::Workspace;
 
 /// The root of the repository.
@@ -36,7 +36,7 @@ pub(crate) fn opened(folder: &str) -> (Workspace, Vec<PathBuf>) {
 
 /// Opens texts in memory.
 pub(crate) fn in_memory(texts: &[(&str, &str)]) -> Workspace {
-    let mut workspace = Workspace::new(Box::new(Memory::new(texts.iter().copied())));
+    let mut workspace = Workspace::new(Box::new(MemoryLoader::new(texts.iter().copied())));
     workspace.know(texts.iter().map(|(path, _)| PathBuf::from(path)));
     for (path, text) in texts {
         workspace.open(Path::new(path), (*text).to_owned());

@@ -14,8 +14,8 @@
 //!
 //! * [`debugger`]: its position and its moves; [`stop`], [`changes`]: the description of a stop
 //! * [`command`]: commands in the form in which users write them; [`answer`]: their answers
-//! * [`breakpoint`], [`hits`]: the places where it stops by itself
-//! * [`expression`], [`ready`]: expressions in the language, evaluated at its position
+//! * [`breakpoint`], [`breakpoint_hits`]: the places where it stops by itself
+//! * [`expression`], [`checked_expression`]: expressions in the language, evaluated at its position
 //! * [`view`]: the visible state at its position; [`show`]: the same as text
 //! * [`dap`]: the same for editors, by the Debug Adapter Protocol
 //! * [`player`]: the run; [`contexts`]: the hosts' contexts; [`program`]: a host's program by names and lines
@@ -27,25 +27,25 @@
 
 mod answer;
 mod breakpoint;
+mod breakpoint_hits;
 mod changes;
+mod checked_expression;
 mod command;
 mod contexts;
 pub mod dap;
 mod debugger;
 mod expression;
-mod hits;
 mod player;
 mod program;
-mod ready;
 mod show;
 mod stop;
 mod view;
 
-pub use crate::trace::Value;
+pub use crate::trace::TraceValue;
 pub use answer::{Answer, ObeyError};
-pub use breakpoint::{BreakError, Breakpoint, What};
-pub use command::{Command, CommandError, HELP, Move, To};
-pub use debugger::{Begin, DebugError, Debugger, Resolver};
-pub use ready::PrintError;
-pub use stop::{Changed, Place, Reason, Stop};
+pub use breakpoint::{BreakCondition, BreakError, Breakpoint};
+pub use checked_expression::PrintError;
+pub use command::{Command, CommandError, HELP, Move, RunTarget};
+pub use debugger::{DebugError, Debugger, DebuggerInput, Resolver};
+pub use stop::{Reason, Stop, StopPosition, ValueChange};
 pub use view::{ContextView, Flying, Frame, HostView, Scope, SourceLine, Variables};

@@ -10,8 +10,8 @@
 //! * [`recorder`]: observes the stacks of a run
 //! * [`printer`]: prints the effects of events, on its own threads
 //! * [`host`]: a host of a run, and the packets that it sent
-//! * [`kept`]: copies of the events that the engine shows
-//! * [`last`]: the last events of a run
+//! * [`event_copy`]: copies of the events that the engine shows
+//! * [`recent_events`]: the last events of a run
 //! * [`tracer`]: turns a shown event into its description
 //! * [`filter`]: selects the wanted events
 //! * [`fields`]: a structure's fields by name, each with its place
@@ -19,7 +19,7 @@
 //! * [`digits`]: numbers as decimal digits
 //! * [`instruction`]: records by the names of the language
 //! * [`line`]: lines of JSON
-//! * [`name`]: shared names
+//! * [`shared_names`]: shared names
 //! * [`packet`]: packets by the program's own headers
 //! * [`source`]: places in the source
 //! * [`show`]: an event as text
@@ -29,17 +29,17 @@
 
 mod digits;
 mod event;
+mod event_copy;
 mod fields;
 mod filter;
 mod host;
 mod instruction;
-mod kept;
-mod last;
 mod line;
-mod name;
 mod packet;
 mod printer;
+mod recent_events;
 mod recorder;
+mod shared_names;
 mod show;
 mod source;
 mod tracer;
@@ -47,15 +47,17 @@ mod value;
 
 pub use hawser_interp::Unsupported;
 
-pub use event::{Change, Context, Count, Event, Instruction, Processor, Show};
+pub use event::{
+    Context, CounterChange, EventCallback, FieldChange, Processor, TracedEvent, TracedInstruction,
+};
+pub use event_copy::EventCopy;
 pub use fields::{Leaf, leaves};
 pub use filter::{Connection, Filter, Flows, Packet};
-pub use kept::Kept;
-pub use last::LastEvents;
-pub use name::Name;
-pub use packet::{Decoded, Sent};
-pub use printer::{Form, Print, Printed};
+pub use packet::{Decoded, SentPacket};
+pub use printer::{OutputFormat, Print, Printed};
+pub use recent_events::LastEvents;
 pub use recorder::Recorder;
-pub use source::{Line, Lines};
+pub use shared_names::SharedName;
+pub use source::{ProgramLine, ProgramLines};
 pub use tracer::{Tracer, context, has_field};
-pub use value::{Reader, Value};
+pub use value::{Reader, TraceValue};

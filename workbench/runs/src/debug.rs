@@ -10,7 +10,7 @@ use crate::{Programs, Scenario};
 /// The reason why it cannot be debugged.
 pub fn begin(programs: Programs, scenario: Scenario, seed: Option<u64>) -> Result<Debugger, DebugError> {
     let engine = crate::engine(&scenario);
-    Debugger::begin(Begin {
+    Debugger::begin(DebuggerInput {
         flows: crate::flows(&scenario).into(),
         scenario,
         seed,

@@ -18,8 +18,8 @@ mod signals;
 mod tables;
 mod windows;
 
-pub use collect::{Collector, Limits, pairs};
+pub use collect::{Collector, DrawingLimits, pairs};
 pub use picture::{
-    Field, Flow, LeftOut, Packet, Picture, Queue, Signal, SignalField, SignalType, Timer, Window,
+    DrawnFlow, DrawnQueue, Field, LeftOut, Packet, Picture, Signal, SignalField, SignalType, Timer, Window,
 };
 pub use series::Series;

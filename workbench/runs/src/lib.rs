@@ -15,11 +15,11 @@
 
 pub mod debug;
 pub mod drawing;
+mod explanation;
 pub mod mutants;
 pub mod mutations;
 mod picture;
 mod shrink;
-mod story;
 pub mod swarm;
 pub mod sweep;
 
@@ -33,28 +33,28 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::drawing::{Limits, Picture, Queue, Series, SignalField, Window};
+pub use crate::drawing::{DrawingLimits, DrawnQueue, Picture, Series, SignalField, Window};
+pub use explanation::{EndStory, ExplainedEvent, Explanation, LinkStory, LostPacket, PacketFate, Set, why};
 use hawser_bus::Bus;
 pub use hawser_documents::files;
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
 pub use hawser_inspect::trace::{
-    Connection, Event, Filter, Flows, Form, Packet, Print, Printed, Recorder, Show,
+    Connection, EventCallback, Filter, Flows, OutputFormat, Packet, Print, Printed, Recorder, TracedEvent,
 };
 pub use hawser_load::ParamError;
-pub use hawser_sim::app::{Script, Side};
-pub use hawser_sim::map::{Edge, Map, Node};
+pub use hawser_sim::app::{FlowSide, Script};
+pub use hawser_sim::map::{MapLink, MapNode, NetworkMap};
 pub use hawser_sim::pcapng;
-use hawser_sim::scenario::Ends;
-use hawser_sim::scenario::units::{Span, Value};
+use hawser_sim::scenario::FlowHosts;
+use hawser_sim::scenario::units::{ParamValue, TimeSpan};
 use hawser_sim::segment;
-pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
-use hawser_sim::world::{Fate, Sight};
+pub use hawser_sim::watch::{FlowMoment, LinkMoment, RunSample, SampleRequest};
+use hawser_sim::world::{FrameFate, FrameSighting};
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError};
 pub use picture::{Shows, run_pictured};
 pub use shrink::Shrunk;
-use shrink::{Manner, Tried};
-pub use story::{EndStory, Happening, LinkStory, Lost, Sent, Set, Story, why};
+use shrink::{FailureSignature, Tried};
 
 use hawser_load::Engine;
 use hawser_load::programs::{self, Programs};
@@ -83,7 +83,7 @@ pub enum LoadError {
 /// Returns the meaning of a stack's counter, by its name in a report or a trace.
 #[must_use]
 pub fn counter_meaning(counter: &str) -> Option<&'static str> {
-    hawser_engine::Counters::meaning(counter)
+    hawser_engine::StackCounters::meaning(counter)
 }
 
 /// Loads a scenario. Its programs are files relative to it.
@@ -125,13 +125,13 @@ pub fn set_param(scenario: &mut Scenario, text: &str) -> Result<(), ParamError> 
 ///
 /// # Errors
 /// The fault in the text.
-pub fn param(text: &str) -> Result<(String, Value), ParamError> {
+pub fn param(text: &str) -> Result<(String, ParamValue), ParamError> {
     let (name, raw) = hawser_load::parse_param(text)?;
     let written = text.split_once('=').map_or("", |(_, value)| value.trim());
     let value = match written {
-        "true" | "false" => Value::Flag(raw == 1),
-        _ if written.ends_with('s') || written.ends_with("min") => Value::Span(Span(raw)),
-        _ => Value::Number(raw),
+        "true" | "false" => ParamValue::Flag(raw == 1),
+        _ if written.ends_with('s') || written.ends_with("min") => ParamValue::Span(TimeSpan(raw)),
+        _ => ParamValue::Number(raw),
     };
     Ok((name, value))
 }
@@ -190,7 +190,11 @@ pub fn is_longer(
 ///
 /// # Errors
 /// The reason why the scenario cannot be run at all.
-pub fn run_watched(scenario: &Scenario, seed: Option<u64>, watch: Watch<'_>) -> Result<Report, RunError> {
+pub fn run_watched(
+    scenario: &Scenario,
+    seed: Option<u64>,
+    watch: SampleRequest<'_>,
+) -> Result<Report, RunError> {
     let programs = Programs::default();
     let engine = engine(scenario);
     let resolve = resolver(&programs, engine);
@@ -209,7 +213,7 @@ pub fn run_watched(scenario: &Scenario, seed: Option<u64>, watch: Watch<'_>) -> 
 pub fn run_steered(
     scenario: &Scenario,
     seed: Option<u64>,
-    watch: Watch<'_>,
+    watch: SampleRequest<'_>,
     bus: &Bus,
     hosts: &[&str],
 ) -> Result<Report, RunError> {
@@ -224,7 +228,7 @@ pub fn run_steered(
 pub fn run_live(
     scenario: &Scenario,
     seed: Option<u64>,
-    watch: Watch<'_>,
+    watch: SampleRequest<'_>,
     bus: &Bus,
     hosts: &[&str],
     scripts: &mut OwnScript<'_>,
@@ -241,8 +245,8 @@ pub fn run_live(
             stack.interact(bus.source(Arc::new(schema), None));
         }
     };
-    let Watch { every, fields, reported } = watch;
-    let watch = Watch { every, fields, reported: &mut |moment| reported(moment) };
+    let SampleRequest { every, fields, reported } = watch;
+    let watch = SampleRequest { every, fields, reported: &mut |moment| reported(moment) };
     let mut scripts = |flow, side, start| scripts(flow, side, start);
     let options = hawser_sim::Options {
         seed,
@@ -264,7 +268,7 @@ pub fn run_printed(
     scenario: &Scenario,
     seed: Option<u64>,
     filter: Filter,
-    form: Form,
+    form: OutputFormat,
     print: Print,
 ) -> Result<Report, RunError> {
     let recorder = Recorder::printing(hawser_sim::START, filter, form, print).with_flows(flows(scenario));
@@ -276,7 +280,7 @@ pub fn run_printed(
 
 /// A callback that receives each packet of a run: its time of sending, its bytes, and the event that sent it,
 /// if that was wanted.
-pub type ShowPacket = Box<dyn FnMut(Duration, &[u8], Option<&hawser_inspect::trace::Sent>)>;
+pub type ShowPacket = Box<dyn FnMut(Duration, &[u8], Option<&hawser_inspect::trace::SentPacket>)>;
 
 /// Runs a scenario, and shows the effects of each event that the filter accepts, in order. Events describe the
 /// packets from which they come, and `packet` receives the sent ones.
@@ -288,7 +292,7 @@ pub fn run_traced_packets(
     scenario: &Scenario,
     seed: Option<u64>,
     filter: Filter,
-    show: Show,
+    show: EventCallback,
     mut packet: ShowPacket,
 ) -> Result<Report, RunError> {
     let recorder = Recorder::new(hawser_sim::START, filter, show)
@@ -296,8 +300,8 @@ pub fn run_traced_packets(
         .with_packets();
     let names: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
     let of = recorder.clone();
-    let watch = move |sight: &Sight<'_>| {
-        if sight.fate != Fate::Sent {
+    let watch = move |sight: &FrameSighting<'_>| {
+        if sight.fate != FrameFate::Sent {
             return;
         }
         let (at, frame) = (sight.at - hawser_sim::START, sight.frame);
@@ -365,11 +369,11 @@ fn connections(scenario: &Scenario) -> impl Iterator<Item = (usize, [usize; 2], 
     let ends = scenario.ends().unwrap_or_default();
     let of_flow = |(flow, ends)| -> Box<dyn Iterator<Item = _>> {
         match ends {
-            Ends::Connections(connections) => {
+            FlowHosts::Connections(connections) => {
                 let of = move |of: hawser_sim::scenario::Connection| (flow, of.hosts, [of.client, of.server]);
                 Box::new(connections.into_iter().map(of))
             }
-            Ends::Calls(calling) => {
+            FlowHosts::Calls(calling) => {
                 let pairs: Vec<_> = calling.pairs().collect();
                 Box::new(pairs.into_iter().map(move |(caller, server)| {
                     let ends = [calling.callers[caller], calling.servers[server]];
@@ -395,8 +399,8 @@ pub fn find_packet(
     let found = Rc::new(RefCell::new(None));
     let into = Rc::clone(&found);
     let names: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
-    let watch = move |sight: &Sight<'_>| {
-        if sight.fate == Fate::Sent && sight.frame.number == number {
+    let watch = move |sight: &FrameSighting<'_>| {
+        if sight.fate == FrameFate::Sent && sight.frame.number == number {
             *into.borrow_mut() =
                 Some(Packet { number, host: names[sight.from].clone(), cause: sight.frame.cause });
         }
@@ -421,7 +425,7 @@ pub fn shrink(
 ) -> Result<Shrunk, RunError> {
     let engine = engine(scenario);
     let resolve = resolver(programs, engine);
-    let manner = Manner::of(report);
+    let manner = FailureSignature::from_report(report);
     let (mut runs, mut error) = (0, None);
     let mut fails = |candidate: &Scenario| {
         if runs > 0 && !goes_on(runs) {
@@ -536,7 +540,7 @@ pub fn run_shown(
     seed: Option<u64>,
     capture: Option<File>,
     progress: Option<&mut dyn FnMut(f64)>,
-    show: Option<Show>,
+    show: Option<EventCallback>,
 ) -> Result<Report, RunError> {
     let pcap = capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>);
     let options = hawser_sim::Options { seed, pcap, progress, ..Default::default() };

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-pub use crate::mutations::{Change, Mutant};
-use hawser_driver::Memory;
+pub use crate::mutations::{Mutant, MutationKind};
+use hawser_driver::MemoryLoader;
 use hawser_engine::program::Program;
 use hawser_load::Interpreted;
 
@@ -12,19 +12,19 @@ use crate::{Report, RunError, Scenario, resolver};
 use hawser_load::programs::{Module, Programs};
 
 /// The texts of a program, its main file first.
-pub struct Texts(Vec<(String, String)>);
+pub struct ProgramTexts(Vec<(String, String)>);
 
-impl Texts {
+impl ProgramTexts {
     /// Returns the texts from which a program was made.
     #[must_use]
-    pub fn of(module: &Module) -> Texts {
-        Texts(module.files.clone())
+    pub fn from_module(module: &Module) -> ProgramTexts {
+        ProgramTexts(module.files.clone())
     }
 
     /// Returns all mutants with these changes, file by file, each with its file's path. Imports from the
     /// library are not changed.
     #[must_use]
-    pub fn mutants(&self, changes: &[Change]) -> Vec<(String, Mutant)> {
+    pub fn mutants(&self, changes: &[MutationKind]) -> Vec<(String, Mutant)> {
         let of_file = |(path, text): &(String, String)| {
             let mutants = crate::mutations::mutants(text, changes).into_iter();
             mutants.map(|mutant| (path.clone(), mutant)).collect::<Vec<_>>()
@@ -45,7 +45,7 @@ impl Texts {
             (path.clone(), text)
         };
         let main = Path::new(&self.0.first()?.0);
-        hawser_driver::compile_with(&Memory::new(self.0.iter().map(changed)), main).module
+        hawser_driver::compile_with(&MemoryLoader::new(self.0.iter().map(changed)), main).module
     }
 }
 

@@ -18,7 +18,7 @@ use hawser_syntax::Span;
 
 /// A kind of change to a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+pub enum MutationKind {
     /// A statement is deleted.
     Delete,
     /// A condition is negated.
@@ -27,17 +27,17 @@ pub enum Change {
     Exchange,
 }
 
-impl Change {
+impl MutationKind {
     /// All kinds of change.
-    pub const ALL: [Change; 3] = [Change::Delete, Change::Negate, Change::Exchange];
+    pub const ALL: [MutationKind; 3] = [MutationKind::Delete, MutationKind::Negate, MutationKind::Exchange];
 
     /// Returns its name: `delete`, `negate`, `exchange`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Change::Delete => "delete",
-            Change::Negate => "negate",
-            Change::Exchange => "exchange",
+            MutationKind::Delete => "delete",
+            MutationKind::Negate => "negate",
+            MutationKind::Exchange => "exchange",
         }
     }
 }
@@ -46,7 +46,7 @@ impl Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
     /// The kind of the change.
-    pub change: Change,
+    pub change: MutationKind,
     /// The changed range.
     pub at: Span,
     /// The line of the change, counted from 1.
@@ -72,7 +72,7 @@ impl Mutant {
 /// Returns every mutant of a text with these changes, in the order of the text. The result is empty if the
 /// text cannot be parsed.
 #[must_use]
-pub fn mutants(text: &str, changes: &[Change]) -> Vec<Mutant> {
+pub fn mutants(text: &str, changes: &[MutationKind]) -> Vec<Mutant> {
     let (file, _) = hawser_syntax::parse(text, 0);
     let mutant = |change, at: Span, now: String| Mutant {
         change,
@@ -84,17 +84,17 @@ pub fn mutants(text: &str, changes: &[Change]) -> Vec<Mutant> {
     let mut all = Vec::new();
     for change in changes {
         match change {
-            Change::Delete => {
+            MutationKind::Delete => {
                 // A block without statements may stand wherever a statement may.
                 let deleted = statements::statements(&file).into_iter();
                 all.extend(deleted.map(|at| mutant(*change, at, "{ }".to_owned())));
             }
-            Change::Negate => {
+            MutationKind::Negate => {
                 let negated = |at: Span| format!("(!({}))", &text[at.start as usize..at.end as usize]);
                 let conditions = conditions::conditions(&file).into_iter();
                 all.extend(conditions.map(|at| mutant(*change, at, negated(at))));
             }
-            Change::Exchange => {
+            MutationKind::Exchange => {
                 let exchanged = operators::exchanges(&file, text).into_iter();
                 all.extend(exchanged.map(|(at, now)| mutant(*change, at, now)));
             }
@@ -124,7 +124,7 @@ void f(c_t c) {
 }
 ";
 
-    fn changed(change: Change) -> Vec<(usize, String, String)> {
+    fn changed(change: MutationKind) -> Vec<(usize, String, String)> {
         let mutants = mutants(SOURCE, &[change]).into_iter();
         mutants
             .map(|mutant| (mutant.line, mutant.was, mutant.now))
@@ -133,7 +133,7 @@ void f(c_t c) {
 
     #[test]
     fn every_statement_but_declarations_and_asserts_is_deleted() {
-        let lines: Vec<(usize, String)> = changed(Change::Delete)
+        let lines: Vec<(usize, String)> = changed(MutationKind::Delete)
             .into_iter()
             .map(|(line, was, _)| (line, was))
             .collect();
@@ -154,12 +154,12 @@ void f(c_t c) {
     fn each_operator_is_replaced_by_its_neighbour() {
         let expected = [(3, "c.a < n", "c.a <= n"), (4, "n + 2", "n - 2")];
         let expected = expected.map(|(line, was, now)| (line, was.to_owned(), now.to_owned()));
-        assert_eq!(changed(Change::Exchange), expected);
+        assert_eq!(changed(MutationKind::Exchange), expected);
     }
 
     #[test]
     fn a_mutant_differs_in_its_place_alone() {
-        for mutant in mutants(SOURCE, &Change::ALL) {
+        for mutant in mutants(SOURCE, &MutationKind::ALL) {
             let text = mutant.applied(SOURCE);
             let (start, end) = (mutant.at.start as usize, mutant.at.end as usize);
             assert_eq!(text[..start], SOURCE[..start]);
@@ -167,6 +167,6 @@ void f(c_t c) {
             let (_, diagnostics) = hawser_syntax::parse(&text, 0);
             assert!(diagnostics.is_empty(), "{diagnostics:?} in\n{text}");
         }
-        assert_eq!(mutants(SOURCE, &Change::ALL).len(), 5 + 1 + 2);
+        assert_eq!(mutants(SOURCE, &MutationKind::ALL).len(), 5 + 1 + 2);
     }
 }

@@ -6,11 +6,11 @@ use std::io::BufWriter;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::drawing::{Collector, Limits, Picture};
+use crate::drawing::{Collector, DrawingLimits, Picture};
 use hawser_bus::{Bus, Hands, Rights, Schema, Signal, SourceId, Subscription, Tware};
 use hawser_engine::Stack;
-use hawser_inspect::trace::{Event, Filter, Recorder, Show};
-use hawser_sim::world::Sight;
+use hawser_inspect::trace::{EventCallback, Filter, Recorder, TracedEvent};
+use hawser_sim::world::FrameSighting;
 use hawser_sim::{DEPTH_SPANS, DepthsOf, Report, RunError, Scenario};
 
 use crate::{Programs, engine, pairs, resolver};
@@ -21,9 +21,9 @@ const SPANS: usize = 3_900;
 /// The content of a drawn run.
 pub struct Shows {
     /// The limits of the kept part.
-    pub limits: Limits,
+    pub limits: DrawingLimits,
     /// A callback that also receives each event.
-    pub show: Option<Show>,
+    pub show: Option<EventCallback>,
 }
 
 /// A subscriber to all signals, so that programs emit them. Their content is read from the events that emit
@@ -59,7 +59,7 @@ pub fn run_pictured(
     let resolve = resolver(programs, engine(scenario));
     let events = collector.clone();
     let of_pairs: Vec<usize> = crate::drawing::pairs(scenario).map(|(flow, ..)| flow).collect();
-    let collect = move |event: &Event| {
+    let collect = move |event: &TracedEvent| {
         events.event(event);
         if let Some(show) = &mut show {
             // Runs are drawn by pairs of hosts, and shown by flows.
@@ -67,7 +67,7 @@ pub fn run_pictured(
             if flow == event.flow {
                 show(event);
             } else {
-                show(&Event { flow, ..event.clone() });
+                show(&TracedEvent { flow, ..event.clone() });
             }
         }
     };
@@ -94,7 +94,7 @@ pub fn run_pictured(
         pcap: capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>),
         progress: Some(&mut progress),
         stacks: Some(Box::new(observe)),
-        packets: Some(Box::new(move |sight: &Sight<'_>| packets.sight(sight))),
+        packets: Some(Box::new(move |sight: &FrameSighting<'_>| packets.sight(sight))),
         depths: Some(DepthsOf { from, to, spans: SPANS }),
         ..Default::default()
     };

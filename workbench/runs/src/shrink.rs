@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use hawser_time::Instant;
 
-use hawser_sim::scenario::units::Span;
-use hawser_sim::world::{Fate, Sight};
+use hawser_sim::scenario::units::TimeSpan;
+use hawser_sim::world::{FrameFate, FrameSighting};
 use hawser_sim::{Options, Report, Resolve, RunError, Scenario, run};
 
 const MAX_RUNS: usize = 2000;
@@ -25,7 +25,7 @@ const MAX_RUNS: usize = 2000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failing {
     /// The duration of the run.
-    pub(crate) took: Span,
+    pub(crate) took: TimeSpan,
     /// True if the run ended because its time was up.
     pub(crate) by_time: bool,
     /// The lost frames, by direction of a link as in the report.
@@ -122,15 +122,15 @@ pub(crate) fn steps(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
 /// The manner in which a run failed: the failures of the first failed connection, or else the first other
 /// failure, without digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Manner(Vec<String>);
+pub(crate) struct FailureSignature(Vec<String>);
 
-impl Manner {
+impl FailureSignature {
     /// Returns the manner of a run's failure.
-    pub(crate) fn of(report: &Report) -> Manner {
+    pub(crate) fn from_report(report: &Report) -> FailureSignature {
         let flow = report.flows.iter().find(|flow| !flow.ok);
         let failures = flow.map_or(&report.failures, |flow| &flow.failures);
         let count = if flow.is_some() { failures.len() } else { 1 };
-        Manner(
+        FailureSignature(
             failures
                 .iter()
                 .take(count)
@@ -164,7 +164,7 @@ fn plain(failure: &str) -> String {
 pub(crate) fn try_out(
     scenario: &Scenario,
     resolve: Resolve<'_>,
-    manner: &Manner,
+    manner: &FailureSignature,
 ) -> Result<Option<Failing>, RunError> {
     let losses = Rc::new(RefCell::new(Losses::default()));
     let seen = Rc::clone(&losses);
@@ -175,7 +175,7 @@ pub(crate) fn try_out(
     let report = run(scenario, resolve, options)?;
     let lost = std::mem::take(&mut losses.borrow_mut().lost);
     Ok(manner.is_of(&report).then(|| Failing {
-        took: Span((report.seconds * 1e9).ceil() as u64),
+        took: TimeSpan((report.seconds * 1e9).ceil() as u64),
         by_time: report.end == "time",
         lost,
     }))
@@ -195,7 +195,7 @@ struct Losses {
 const MAX_FOLLOWED: usize = 1 << 16;
 
 impl Losses {
-    fn see(&mut self, sight: &Sight<'_>) {
+    fn see(&mut self, sight: &FrameSighting<'_>) {
         // A frame that a switch drops is not lost on any link.
         let Some(pipe) = sight.pipe else { return };
         let number = sight.frame.number;
@@ -207,17 +207,17 @@ impl Losses {
         let (sent, entered) = &mut self.counts[pipe];
         let under_way = &mut self.under_way[pipe];
         match sight.fate {
-            Fate::Sent | Fate::Forwarded => {
+            FrameFate::Sent | FrameFate::Forwarded => {
                 (*sent, *entered) = (*sent + 1, *entered + 1);
                 let frame = LostFrame { sent: *sent, entered: *entered };
                 if under_way.len() < MAX_FOLLOWED {
                     under_way.insert(number, (frame, sight.at));
                 }
             }
-            Fate::Arrived | Fate::Delivered => {
+            FrameFate::Arrived | FrameFate::Delivered => {
                 under_way.remove(&number);
             }
-            Fate::Lost(rule) => {
+            FrameFate::Lost(rule) => {
                 let Some((mut frame, at)) = under_way.remove(&number) else {
                     return;
                 };

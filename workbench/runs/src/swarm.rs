@@ -13,34 +13,34 @@
 
 mod abilities;
 mod calls;
-mod carried;
 mod streams;
 mod themes;
+mod traffic_model;
 mod works;
 
 use std::fmt::Write;
 
-use hawser_ir::{Module, Source, Ty};
+use hawser_ir::{Module, ParserInput, Ty};
 
 pub use abilities::{Abilities, Ability, UnknownAbility};
-pub use carried::{Carried, Kind};
+pub use traffic_model::{TrafficKind, TrafficModel};
 
 pub use hawser_sim::scenario::Delivery;
-pub use hawser_sim::scenario::units::Value;
+pub use hawser_sim::scenario::units::ParamValue;
 
 use hawser_sim::report::Report;
 use hawser_sim::rng::Rng;
-use hawser_sim::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use hawser_sim::scenario::units::{DataSize, Rate, Share, Sizes, TimeSpan};
 use hawser_sim::scenario::{
-    Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Nat, Opening, Origin,
-    Request, Rules, Scenario, State,
+    ArrivalProcess, Bounds, BulkSpec, Closing, FlowSpec, HostSpec, IDLE_PACKETS, LinkSpec, MessagesSpec,
+    NatSpec, Opening, OperationalState, RequestSpec, Rules, Scenario, ScenarioOrigin, ScheduledChange,
 };
 
 /// The time at which the network heals.
-const HEALED: Span = Span(60 * SECOND);
+const HEALED: TimeSpan = TimeSpan(60 * SECOND);
 /// The duration of a scenario. A timer that has backed off to a minute can still fire after the network has
 /// healed, and the slowest link can then carry everything.
-const DURATION: Span = Span(600 * SECOND);
+const DURATION: TimeSpan = TimeSpan(600 * SECOND);
 /// The latest time for drawn faults that come and go, so that traffic still flows when they occur.
 const EARLY: u64 = 20 * SECOND;
 /// The maximum number of bytes in one direction of a flow: few enough for the slowest link drawn.
@@ -52,13 +52,13 @@ const SECOND: u64 = 1_000_000_000;
 
 /// The program that a swarm is drawn for.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct SwarmProgram<'a> {
     /// Its name, or its file.
     pub program: &'a str,
     /// The program's abilities.
     pub abilities: Abilities,
     /// The kind of data that it carries.
-    pub carried: Carried,
+    pub carried: TrafficModel,
     /// The width, in bits, of its param `START`, at which its numbers begin, if it has one.
     pub start_bits: Option<u8>,
     /// True if it has a param `LINK_RATE`: the rate of its host's link, in bits per second.
@@ -66,12 +66,12 @@ pub struct Subject<'a> {
     /// The UDP port of its packets, if it uses one. A program of streams uses that port at both ends.
     pub udp_port: Option<u16>,
     /// Other programs, and values of its params.
-    pub beside: Beside<'a>,
+    pub beside: SwarmPeers<'a>,
 }
 
 /// The partners of a program in a swarm.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Beside<'a> {
+pub struct SwarmPeers<'a> {
     /// The program that watches the packets of each host.
     pub watch: Option<&'a str>,
     /// The program that one of the hosts runs in a quarter of the seeds.
@@ -80,48 +80,48 @@ pub struct Beside<'a> {
     /// multiplied by it. 0 counts as 1.
     pub redundancy: f64,
     /// Params with the values from which each host draws one.
-    pub vary: &'a [(String, Vec<Value>)],
+    pub vary: &'a [(String, Vec<ParamValue>)],
 }
 
-impl<'a> Subject<'a> {
+impl<'a> SwarmProgram<'a> {
     /// Describes a program that carries streams, by its abilities alone.
     #[must_use]
-    pub fn new(program: &'a str, abilities: Abilities) -> Subject<'a> {
-        Subject {
+    pub fn new(program: &'a str, abilities: Abilities) -> SwarmProgram<'a> {
+        SwarmProgram {
             program,
             abilities,
-            carried: Carried::default(),
+            carried: TrafficModel::default(),
             start_bits: None,
             link_rate: false,
             udp_port: None,
-            beside: Beside::default(),
+            beside: SwarmPeers::default(),
         }
     }
 
     /// Sets the partners of the program.
     #[must_use]
-    pub fn beside(self, beside: Beside<'a>) -> Subject<'a> {
-        Subject { beside, ..self }
+    pub fn beside(self, beside: SwarmPeers<'a>) -> SwarmProgram<'a> {
+        SwarmProgram { beside, ..self }
     }
 
     /// Sets the kind of data that the program carries.
     #[must_use]
-    pub fn carrying(self, carried: Carried) -> Subject<'a> {
-        Subject { carried, ..self }
+    pub fn carrying(self, carried: TrafficModel) -> SwarmProgram<'a> {
+        SwarmProgram { carried, ..self }
     }
 
     /// Sets the properties that the program's compiled form shows.
     #[must_use]
-    pub fn known(self, module: &Module) -> Subject<'a> {
+    pub fn known(self, module: &Module) -> SwarmProgram<'a> {
         let param = module.params.iter().find(|param| param.name == "START");
         let start_bits = param.and_then(|param| match param.ty {
             Ty::Int { bits, signed: false } => Some(bits),
             _ => None,
         });
-        Subject {
+        SwarmProgram {
             start_bits,
             udp_port: module.parsers.iter().find_map(|parser| match parser.source {
-                Source::Udp(port) => Some(port),
+                ParserInput::Udp(port) => Some(port),
                 _ => None,
             }),
             link_rate: module.params.iter().any(|param| param.name == "LINK_RATE"),
@@ -132,17 +132,17 @@ impl<'a> Subject<'a> {
 
 /// Returns the scenario that this seed draws for a program.
 #[must_use]
-pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
-    let asked = Subject { abilities: calls::abilities(subject.abilities), ..*subject };
-    let subject = if subject.carried.kind == Kind::Calls {
+pub fn scenario(seed: u64, subject: &SwarmProgram<'_>) -> Scenario {
+    let asked = SwarmProgram { abilities: calls::abilities(subject.abilities), ..*subject };
+    let subject = if subject.carried.kind == TrafficKind::Calls {
         &asked
     } else {
         subject
     };
     let mut scenario = usual(seed, subject);
     themes::apply(&mut scenario, subject);
-    if subject.carried != Carried::default() {
-        carried::apply(&mut scenario, subject);
+    if subject.carried != TrafficModel::default() {
+        traffic_model::apply(&mut scenario, subject);
     }
     fit_messages(&mut scenario);
     translate(&mut scenario, subject);
@@ -162,7 +162,7 @@ fn fit_messages(scenario: &mut Scenario) {
         else {
             continue;
         };
-        for Bytes(buffer) in [&mut flow.send_buffer, &mut flow.receive_buffer]
+        for DataSize(buffer) in [&mut flow.send_buffer, &mut flow.receive_buffer]
             .into_iter()
             .flatten()
         {
@@ -173,7 +173,7 @@ fn fit_messages(scenario: &mut Scenario) {
 
 /// Adds the program's partners. A different program as the peer has unknown costs, so it appears only in
 /// scenarios without bounds on costs.
-fn join(scenario: &mut Scenario, beside: Beside<'_>) {
+fn join(scenario: &mut Scenario, beside: SwarmPeers<'_>) {
     // A separate random stream, so that these draws do not shift any others.
     let rng = &mut Rng::new(scenario.seed, "swarm/beside");
     for (name, values) in beside.vary {
@@ -191,8 +191,8 @@ fn join(scenario: &mut Scenario, beside: Beside<'_>) {
     let wider = |amount: u64| (amount as f64 * beside.redundancy.max(1.0)) as u64;
     let Bounds { sent, time, notice } = scenario.bounds;
     scenario.bounds = Bounds {
-        sent: sent.map(|Bytes(sent)| Bytes(wider(sent))),
-        time: time.map(|Span(time)| Span(wider(time))),
+        sent: sent.map(|DataSize(sent)| DataSize(wider(sent))),
+        time: time.map(|TimeSpan(time)| TimeSpan(wider(time))),
         notice,
     };
 }
@@ -200,9 +200,9 @@ fn join(scenario: &mut Scenario, beside: Beside<'_>) {
 /// Places a translator in front of the host that opens the connections, in some scenarios. The translator
 /// chooses another port up to three times while traffic still flows, and in some scenarios also another
 /// address. It supports UDP only.
-fn translate(scenario: &mut Scenario, subject: &Subject<'_>) {
+fn translate(scenario: &mut Scenario, subject: &SwarmProgram<'_>) {
     let rng = &mut Rng::new(scenario.seed, "swarm/nat");
-    let may_move = subject.carried.kind != Kind::Works && subject.abilities.has(Ability::Migration);
+    let may_move = subject.carried.kind != TrafficKind::Works && subject.abilities.has(Ability::Migration);
     let is_asked = may_move && subject.udp_port.is_some();
     let flows = &scenario.flow;
     let is_one_way = flows
@@ -218,12 +218,12 @@ fn translate(scenario: &mut Scenario, subject: &Subject<'_>) {
     // If a host goes down, rebindings begin only after both ends have the connection.
     let falls = scenario.at.iter().any(|change| change.host.is_some());
     let first = if falls { scenario.at[0].time.0 } else { 0 };
-    let mut rebind: Vec<Span> = (0..rng.between(1, 3))
-        .map(|_| Span(first + span(rng, MILLISECOND, longest).0))
+    let mut rebind: Vec<TimeSpan> = (0..rng.between(1, 3))
+        .map(|_| TimeSpan(first + span(rng, MILLISECOND, longest).0))
         .collect();
     rebind.sort_unstable();
     scenario.link[0].nat =
-        Some(Nat { inside: flows[0].from.first().clone(), rebind, moves: rng.chance(0.3) });
+        Some(NatSpec { inside: flows[0].from.first().clone(), rebind, moves: rng.chance(0.3) });
 }
 
 /// Sets the param of each host to the rate at which its link brings packets to it, as an operator would.
@@ -233,17 +233,18 @@ fn set_link_rates(scenario: &mut Scenario) {
         for (towards, name) in directions {
             let host = scenario.host.iter_mut().find(|host| host.name == *name);
             if let (Some(host), Some(rate)) = (host, towards.rate.or(link.both.rate)) {
-                host.params.insert("LINK_RATE".to_owned(), Value::Number(rate.0));
+                host.params
+                    .insert("LINK_RATE".to_owned(), ParamValue::Number(rate.0));
             }
         }
     }
 }
 
 /// Draws the ordinary part of a scenario.
-fn usual(seed: u64, subject: &Subject<'_>) -> Scenario {
+fn usual(seed: u64, subject: &SwarmProgram<'_>) -> Scenario {
     let mut rng = Rng::new(seed, "swarm");
     let abilities = subject.abilities;
-    let ends = Span(if abilities.has(Ability::Ends) {
+    let ends = TimeSpan(if abilities.has(Ability::Ends) {
         300 * SECOND
     } else {
         0
@@ -269,17 +270,17 @@ fn usual(seed: u64, subject: &Subject<'_>) -> Scenario {
         link: vec![link(&mut rng)],
         flow: (0..flows).map(|_| flow(&mut rng, abilities)).collect(),
         at: changes(&mut rng),
-        origin: Origin::default(),
+        origin: ScenarioOrigin::default(),
     }
 }
 
-fn host(name: &str, rng: &mut Rng, abilities: Abilities) -> Host {
+fn host(name: &str, rng: &mut Rng, abilities: Abilities) -> HostSpec {
     let mtus: &[u32] = if abilities.has(Ability::AnyMtu) {
         &[1280, 1400, 1500, 1500, 9000]
     } else {
         &[1500, 9000]
     };
-    Host {
+    HostSpec {
         name: name.to_owned(),
         addresses: Vec::new(),
         mtu: mtus[rng.below(mtus.len() as u64) as usize],
@@ -291,7 +292,7 @@ fn host(name: &str, rng: &mut Rng, abilities: Abilities) -> Host {
     }
 }
 
-fn link(rng: &mut Rng) -> Link {
+fn link(rng: &mut Rng) -> LinkSpec {
     let rate = match rng.below(6) {
         0 => None,
         n => Some(Rate(rng.between(
@@ -308,10 +309,10 @@ fn link(rng: &mut Rng) -> Link {
         rate,
         delay: Some(delay),
         queue_packets: Some(rng.between(8, 200)),
-        ecn: rng.chance(0.3).then(|| Bytes(rng.between(10_000, 60_000))),
+        ecn: rng.chance(0.3).then(|| DataSize(rng.between(10_000, 60_000))),
         ..Rules::default()
     };
-    Link {
+    LinkSpec {
         name: "wire".to_owned(),
         between: ["a".to_owned(), "b".to_owned()],
         both,
@@ -322,8 +323,8 @@ fn link(rng: &mut Rng) -> Link {
 }
 
 /// Draws a time span between two bounds, in whole microseconds.
-fn span(rng: &mut Rng, min: u64, max: u64) -> Span {
-    Span(rng.between(min, max).next_multiple_of(MICROSECOND))
+fn span(rng: &mut Rng, min: u64, max: u64) -> TimeSpan {
+    TimeSpan(rng.between(min, max).next_multiple_of(MICROSECOND))
 }
 
 /// Draws the faults of one direction: often none, sometimes many.
@@ -350,22 +351,22 @@ fn faults(rng: &mut Rng, delay: u64) -> Rules {
 }
 
 /// Draws cuts early in the run, perhaps new faults, and the healing.
-fn changes(rng: &mut Rng) -> Vec<At> {
-    let at = |time, state, forward, backward| At {
-        time: Span(time),
+fn changes(rng: &mut Rng) -> Vec<ScheduledChange> {
+    let at = |time, state, forward, backward| ScheduledChange {
+        time: TimeSpan(time),
         link: "wire".to_owned(),
         state,
         forward,
         backward,
-        ..At::default()
+        ..ScheduledChange::default()
     };
     let quiet = Rules::default;
     let mut changes = Vec::new();
     for _ in 0..rng.below(3) {
         let cut = span(rng, 0, EARLY).0;
         let mended = cut + span(rng, MILLISECOND, 5 * SECOND).0;
-        changes.push(at(cut, Some(State::Down), quiet(), quiet()));
-        changes.push(at(mended, Some(State::Up), quiet(), quiet()));
+        changes.push(at(cut, Some(OperationalState::Down), quiet(), quiet()));
+        changes.push(at(mended, Some(OperationalState::Up), quiet(), quiet()));
     }
     if rng.chance(0.3) {
         let rules = Rules { delay: Some(span(rng, MILLISECOND, 100 * MILLISECOND)), ..quiet() };
@@ -377,18 +378,18 @@ fn changes(rng: &mut Rng) -> Vec<At> {
 }
 
 /// Returns the change after which the network has no faults.
-fn healing() -> At {
-    At {
+fn healing() -> ScheduledChange {
+    ScheduledChange {
         time: HEALED,
         link: "wire".to_owned(),
-        state: Some(State::Up),
+        state: Some(OperationalState::Up),
         forward: Rules::healed(),
         backward: Rules::healed(),
-        ..At::default()
+        ..ScheduledChange::default()
     }
 }
 
-fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
+fn flow(rng: &mut Rng, abilities: Abilities) -> FlowSpec {
     let (from, to) = if rng.chance(0.5) { ("a", "b") } else { ("b", "a") };
     let close = match rng.below(if abilities.has(Ability::HalfClose) { 3 } else { 1 }) {
         0 => Closing::Client,
@@ -400,13 +401,13 @@ fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
     } else {
         Opening::Client
     };
-    let mut flow = Flow {
-        at: Span(rng.below(3) * span(rng, 0, 5 * SECOND).0),
+    let mut flow = FlowSpec {
+        at: TimeSpan(rng.below(3) * span(rng, 0, 5 * SECOND).0),
         family: Some([4, 6][rng.below(2) as usize]),
         open,
         close,
         read_rate: rng.chance(0.15).then(|| Rate(rng.between(200_000, 2_000_000))),
-        ..Flow::between(from.into(), to.into())
+        ..FlowSpec::between(from.into(), to.into())
     };
     match rng.below(4) {
         0 => flow.request = Some(request(rng)),
@@ -416,33 +417,33 @@ fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
     flow
 }
 
-fn bulk(rng: &mut Rng, min: u64) -> Bulk {
+fn bulk(rng: &mut Rng, min: u64) -> BulkSpec {
     let mut size = || match rng.below(4) {
         0 => 0,
         1 => rng.between(1, 3000),
         _ => rng.between(3000, BYTES_MAX),
     };
-    Bulk { bytes: Bytes(size().max(min)), back: Bytes(size()) }
+    BulkSpec { bytes: DataSize(size().max(min)), back: DataSize(size()) }
 }
 
-fn request(rng: &mut Rng) -> Request {
-    Request {
+fn request(rng: &mut Rng) -> RequestSpec {
+    RequestSpec {
         count: rng.between(1, 30),
         size: Sizes { min: 1, max: rng.between(1, 2000) },
         response: Sizes { min: 1, max: rng.between(1, 8000) },
-        think: Span(rng.below(2) * span(rng, 0, 500 * MILLISECOND).0),
+        think: TimeSpan(rng.below(2) * span(rng, 0, 500 * MILLISECOND).0),
     }
 }
 
-fn messages(rng: &mut Rng) -> Messages {
-    Messages {
+fn messages(rng: &mut Rng) -> MessagesSpec {
+    MessagesSpec {
         count: rng.between(1, 100),
         size: Sizes { min: 1, max: rng.between(1, 2500) },
         interval: span(rng, 0, 100 * MILLISECOND),
         both_ways: rng.chance(0.5),
         delivery: Delivery::Stream,
         may_lose: Share(1.0),
-        arrivals: Arrivals::Even,
+        arrivals: ArrivalProcess::Even,
     }
 }
 
@@ -471,19 +472,19 @@ mod tests {
     /// A condition that a scenario meets, and the ability for which it is drawn.
     type Condition<'a> = (&'a dyn Fn(&Scenario) -> bool, Option<Ability>);
 
-    const EVERYTHING: Subject<'_> = Subject {
+    const EVERYTHING: SwarmProgram<'_> = SwarmProgram {
         program: "x",
         abilities: Abilities::ALL,
-        carried: Carried {
+        carried: TrafficModel {
             delivery: Delivery::Stream,
-            longest: Carried::LONGEST,
+            longest: TrafficModel::LONGEST,
             one_way: false,
-            kind: Kind::Connections,
+            kind: TrafficKind::Connections,
         },
         start_bits: Some(32),
         link_rate: true,
         udp_port: None,
-        beside: Beside { watch: None, peer: None, redundancy: 1.0, vary: &[] },
+        beside: SwarmPeers { watch: None, peer: None, redundancy: 1.0, vary: &[] },
     };
 
     /// A whole message is handed over in one request, so a message larger than every buffer would wait for
@@ -492,10 +493,11 @@ mod tests {
     fn whole_messages_find_room_in_every_buffer_that_is_drawn() {
         let mut small = 0;
         for delivery in [Delivery::Messages, Delivery::Datagrams] {
-            let subject = EVERYTHING.carrying(Carried { delivery, longest: 1 << 20, ..Carried::default() });
+            let subject =
+                EVERYTHING.carrying(TrafficModel { delivery, longest: 1 << 20, ..TrafficModel::default() });
             for flow in (0..500).flat_map(|seed| scenario(seed, &subject).flow) {
                 let longest = flow.messages.map_or(0, |messages| messages.size.max);
-                for Bytes(buffer) in [flow.send_buffer, flow.receive_buffer].into_iter().flatten() {
+                for DataSize(buffer) in [flow.send_buffer, flow.receive_buffer].into_iter().flatten() {
                     assert!(buffer >= longest, "{flow:?}");
                     small += u64::from(buffer == longest);
                 }
@@ -506,7 +508,7 @@ mod tests {
 
     #[test]
     fn redundancy_widens_only_the_bounds_of_bytes_and_time() {
-        let twice = Beside { redundancy: 2.0, ..Beside::default() };
+        let twice = SwarmPeers { redundancy: 2.0, ..SwarmPeers::default() };
         let mut bounded = 0;
         for seed in 0..200 {
             let one = scenario(seed, &EVERYTHING).bounds;
@@ -523,12 +525,15 @@ mod tests {
     /// on costs.
     #[test]
     fn hosts_draw_values_and_meet_another_program() {
-        let vary = [("MARKS".to_owned(), vec![Value::Flag(true), Value::Flag(false)])];
-        let beside = Beside {
+        let vary = [(
+            "MARKS".to_owned(),
+            vec![ParamValue::Flag(true), ParamValue::Flag(false)],
+        )];
+        let beside = SwarmPeers {
             watch: Some("w.mtp"),
             peer: Some("p.mtp"),
             vary: &vary,
-            ..Beside::default()
+            ..SwarmPeers::default()
         };
         let (mut unlike, mut peers) = (0, 0);
         for seed in 0..300 {
@@ -555,9 +560,10 @@ mod tests {
     #[test]
     fn every_seed_gives_a_good_scenario_and_always_the_same() {
         for seed in 0..500 {
-            let plain = Subject::new("x", Abilities::MINIMAL);
-            let carrying =
-                |delivery, one_way| EVERYTHING.carrying(Carried { delivery, one_way, ..Carried::default() });
+            let plain = SwarmProgram::new("x", Abilities::MINIMAL);
+            let carrying = |delivery, one_way| {
+                EVERYTHING.carrying(TrafficModel { delivery, one_way, ..TrafficModel::default() })
+            };
             let subjects = [
                 EVERYTHING,
                 plain,
@@ -565,14 +571,17 @@ mod tests {
                 carrying(Delivery::Messages, false),
                 carrying(Delivery::Datagrams, false),
                 carrying(Delivery::Datagrams, true),
-                EVERYTHING.carrying(Carried::of(Kind::Calls)),
-                EVERYTHING.carrying(Carried::of(Kind::Streams)),
-                Subject { udp_port: Some(4791), ..EVERYTHING.carrying(Carried::of(Kind::Works)) },
-                Subject {
-                    udp_port: Some(4433),
-                    ..EVERYTHING.carrying(Carried::of(Kind::Streams))
+                EVERYTHING.carrying(TrafficModel::new(TrafficKind::Calls)),
+                EVERYTHING.carrying(TrafficModel::new(TrafficKind::Streams)),
+                SwarmProgram {
+                    udp_port: Some(4791),
+                    ..EVERYTHING.carrying(TrafficModel::new(TrafficKind::Works))
                 },
-                EVERYTHING.carrying(Carried { one_way: true, ..Carried::of(Kind::Calls) }),
+                SwarmProgram {
+                    udp_port: Some(4433),
+                    ..EVERYTHING.carrying(TrafficModel::new(TrafficKind::Streams))
+                },
+                EVERYTHING.carrying(TrafficModel { one_way: true, ..TrafficModel::new(TrafficKind::Calls) }),
             ];
             for subject in subjects {
                 let drawn = scenario(seed, &subject);
@@ -591,7 +600,10 @@ mod tests {
             let link = &drawn.link[0];
             let towards = [&link.backward, &link.forward].map(|rules| rules.rate.or(link.both.rate));
             let known = [0, 1].map(|host: usize| drawn.host[host].params.get("LINK_RATE").cloned());
-            assert_eq!(known, towards.map(|rate| rate.map(|rate| Value::Number(rate.0))));
+            assert_eq!(
+                known,
+                towards.map(|rate| rate.map(|rate| ParamValue::Number(rate.0)))
+            );
             towards[0] != towards[1]
         };
         assert!((0..100).filter(|seed| knows(*seed)).count() > 3);
@@ -614,7 +626,7 @@ mod tests {
                 continue;
             }
             let last = drawn.at.last().expect("the healing");
-            assert_eq!((last.time, last.state), (HEALED, Some(State::Up)));
+            assert_eq!((last.time, last.state), (HEALED, Some(OperationalState::Up)));
             assert_eq!(
                 (&last.forward, &last.backward),
                 (&Rules::healed(), &Rules::healed())
@@ -626,7 +638,7 @@ mod tests {
     /// the connection.
     #[test]
     fn a_host_goes_down_only_after_the_connection_is_open() {
-        let subject = Subject { udp_port: Some(4433), ..EVERYTHING };
+        let subject = SwarmProgram { udp_port: Some(4433), ..EVERYTHING };
         let mut translated = 0;
         for seed in 0..1000 {
             let drawn = scenario(seed, &subject);
@@ -636,7 +648,7 @@ mod tests {
             let link = &drawn.link[0];
             let rate = link.both.rate.expect("a rate").0;
             let open = 4 * link.both.delay.expect("a delay").0 + 4 * (1500 * 8 * SECOND / rate);
-            let rebindings: Vec<Span> = link.nat.iter().flat_map(|nat| nat.rebind.clone()).collect();
+            let rebindings: Vec<TimeSpan> = link.nat.iter().flat_map(|nat| nat.rebind.clone()).collect();
             let changes = drawn.at.iter().map(|change| change.time);
             assert!(
                 changes.chain(rebindings.clone()).all(|time| time.0 >= open),
@@ -650,7 +662,7 @@ mod tests {
     /// Each condition occurs in some of 300 seeds if the program has the ability, and in none otherwise.
     #[test]
     fn every_condition_is_drawn_only_for_its_ability() {
-        let count = |subject: &Subject<'_>, is: &dyn Fn(&Scenario) -> bool| {
+        let count = |subject: &SwarmProgram<'_>, is: &dyn Fn(&Scenario) -> bool| {
             (1..=300).filter(|seed| is(&scenario(*seed, subject))).count()
         };
         let conditions: [Condition<'_>; 19] = [
@@ -722,18 +734,18 @@ mod tests {
             } else {
                 without
             };
-            let rest = count(&Subject { abilities: without, ..EVERYTHING }, is);
+            let rest = count(&SwarmProgram { abilities: without, ..EVERYTHING }, is);
             assert_eq!(rest == 0, ability.is_some(), "condition {number}: {rest}");
         }
         let near = |s: &Scenario| match s.params.get("START") {
-            Some(hawser_sim::scenario::units::Value::Number(start)) => {
+            Some(hawser_sim::scenario::units::ParamValue::Number(start)) => {
                 *start > (1 << 32) - (1 << 19) && *start < 1 << 32
             }
             _ => false,
         };
         assert!(count(&EVERYTHING, &near) > 20);
         assert_eq!(
-            count(&Subject { start_bits: None, ..EVERYTHING }, &|s| !s
+            count(&SwarmProgram { start_bits: None, ..EVERYTHING }, &|s| !s
                 .params
                 .is_empty()),
             0

@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
 use hawser_ir::Module;
-use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, ChainOutcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_runs::swarm::{self, Abilities, Subject};
+use hawser_runs::swarm::{self, Abilities, SwarmProgram};
 use hawser_sim::{Options, Scenario, run};
 
 /// The numbers of compared calls.
@@ -47,7 +47,7 @@ struct Copied {
 }
 
 impl Copied {
-    fn of(event: &[u8], memory: &Regions<'_>) -> Copied {
+    fn new(event: &[u8], memory: &Regions<'_>) -> Copied {
         Copied {
             event: event.to_vec(),
             keyed: memory.keyed.as_ref().map(|(_, bytes)| bytes.to_vec()),
@@ -114,10 +114,10 @@ impl Program for Both {
         result
     }
 
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         self.calls.react.fetch_add(1, Ordering::Relaxed);
         let name = &self.module().events[usize::from(event_header(event).event)].name;
-        let mut copied = Copied::of(event, memory);
+        let mut copied = Copied::new(event, memory);
         let mut beside = RecordBuf::default();
         beside.want(out.wanted());
         let native = {
@@ -141,7 +141,7 @@ impl Program for Both {
             &out.bytes()[before..],
             beside.bytes(),
         );
-        let left = Copied::of(event, memory);
+        let left = Copied::new(event, memory);
         for ((what, interpreted), (_, native)) in left.regions().into_iter().zip(copied.regions()) {
             same(&format!("{name}: {what}"), interpreted, native);
         }
@@ -218,6 +218,6 @@ fn transfers_are_the_same_call_by_call() {
 #[test]
 fn random_networks_are_the_same_call_by_call() {
     for seed in 9000..9010 {
-        compared(&swarm::scenario(seed, &Subject::new("tcp", Abilities::ALL)));
+        compared(&swarm::scenario(seed, &SwarmProgram::new("tcp", Abilities::ALL)));
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use hawser_engine::program::Program;
 use hawser_load::programs::resolve_with_on;
-use hawser_load::{Engine, Loaded};
-use hawser_runs::swarm::{self, Abilities, Carried, Delivery, Subject};
+use hawser_load::{Engine, LoadedProgram};
+use hawser_runs::swarm::{self, Abilities, Delivery, SwarmProgram, TrafficModel};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 const DATAGRAMS: &str = "examples/datagrams.mtp";
@@ -167,13 +167,16 @@ fn a_one_way_program_needs_no_end_of_the_other_direction() {
     assert_eq!(report.flows[0].forward.bytes, 100_000);
     let report = go(&program, "loss = 0.1", "bulk = { bytes = 100000 }");
     is_blamed(&report, "client: the program reported CLOSED before EOF");
-    swarm_of(&program, Carried { one_way: true, ..Carried::default() });
+    swarm_of(
+        &program,
+        TrafficModel { one_way: true, ..TrafficModel::default() },
+    );
 }
 
 #[test]
 fn datagrams_pass_their_swarm() {
     for one_way in [false, true] {
-        let carried = Carried { delivery: Delivery::Datagrams, one_way, ..Carried::default() };
+        let carried = TrafficModel { delivery: Delivery::Datagrams, one_way, ..TrafficModel::default() };
         swarm_of(&root().join(DATAGRAMS), carried);
     }
 }
@@ -185,7 +188,7 @@ fn a_swarm_detects_missing_datagrams() {
     let program = altered(DATAGRAMS, "mute.mtp", &mute);
     let subject = subject(
         &program,
-        Carried { delivery: Delivery::Datagrams, ..Carried::default() },
+        TrafficModel { delivery: Delivery::Datagrams, ..TrafficModel::default() },
     );
     let report = |seed| {
         let scenario = swarm::scenario(seed, &subject);
@@ -194,15 +197,15 @@ fn a_swarm_detects_missing_datagrams() {
     assert!((1..=40).any(|seed| !report(seed).ok));
 }
 
-fn subject(program: &Path, carried: Carried) -> Subject<'_> {
+fn subject(program: &Path, carried: TrafficModel) -> SwarmProgram<'_> {
     let name = program.to_str().expect("a name in UTF-8");
-    let loaded = Loaded::open(name, Some(Engine::Interp)).expect("a good program");
-    Subject::new(name, Abilities::MINIMAL)
+    let loaded = LoadedProgram::open(name, Some(Engine::Interp)).expect("a good program");
+    SwarmProgram::new(name, Abilities::MINIMAL)
         .carrying(carried)
         .known(loaded.module())
 }
 
-fn swarm_of(program: &Path, carried: Carried) {
+fn swarm_of(program: &Path, carried: TrafficModel) {
     let subject = subject(program, carried);
     for seed in 1..=100 {
         let scenario = swarm::scenario(seed, &subject);

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_engine::program::Program;
-use hawser_load::{Engine, Loaded};
-use hawser_runs::swarm::{self, Abilities, Ability, Beside, Subject};
-use hawser_sim::scenario::units::Value;
+use hawser_load::{Engine, LoadedProgram};
+use hawser_runs::swarm::{self, Abilities, Ability, SwarmPeers, SwarmProgram};
+use hawser_sim::scenario::units::ParamValue;
 use hawser_sim::{Options, Report, ResolveError, run};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -61,7 +61,7 @@ fn planted() -> BTreeMap<String, Planted> {
 }
 
 /// Writes the program with the bug to a folder of its own, or the unchanged program if `plant` is false.
-fn variant(name: &str, bug: &Planted, plant: bool) -> Loaded {
+fn variant(name: &str, bug: &Planted, plant: bool) -> LoadedProgram {
     let main = root().join(&bug.program);
     let from = main.parent().expect("a folder");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("planted/{name}-{plant}"));
@@ -86,7 +86,7 @@ fn variant(name: &str, bug: &Planted, plant: bool) -> Loaded {
         fs::write(folder.join(&file), text).expect("a file");
     }
     let path = folder.join(&main_name).to_string_lossy().into_owned();
-    Loaded::open(&path, Some(Engine::Interp)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    LoadedProgram::open(&path, Some(Engine::Interp)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// The abilities that the program claims, with or without the bug: docs/swarm.md.
@@ -107,9 +107,9 @@ fn abilities(bug: &Planted) -> (Abilities, &'static [(&'static str, &'static str
     (Abilities::ALL, &[])
 }
 
-fn go(loaded: &Loaded, bug: &Planted, seed: u64) -> Report {
+fn go(loaded: &LoadedProgram, bug: &Planted, seed: u64) -> Report {
     let (abilities, params) = abilities(bug);
-    let flags = |values: &[bool]| values.iter().copied().map(Value::Flag).collect();
+    let flags = |values: &[bool]| values.iter().copied().map(ParamValue::Flag).collect();
     let vary = [
         ("OFFER_ECN".to_owned(), flags(&[true, false])),
         ("ECN".to_owned(), flags(&[true, true, true, false])),
@@ -119,21 +119,21 @@ fn go(loaded: &Loaded, bug: &Planted, seed: u64) -> Report {
         path.to_string_lossy().into_owned()
     });
     let beside = match bug.watched {
-        false => Beside::default(),
-        true => Beside {
+        false => SwarmPeers::default(),
+        true => SwarmPeers {
             watch: Some(&watch),
             peer: Some(&peer),
             vary: &vary,
-            ..Beside::default()
+            ..SwarmPeers::default()
         },
     };
-    let subject = Subject::new(&bug.program, abilities)
+    let subject = SwarmProgram::new(&bug.program, abilities)
         .known(loaded.module())
         .beside(beside);
     let mut scenario = swarm::scenario(seed, &subject);
     for (name, span) in params {
         let span = span.parse().expect("a time span");
-        scenario.params.insert((*name).to_owned(), Value::Span(span));
+        scenario.params.insert((*name).to_owned(), ParamValue::Span(span));
     }
     let resolve = |name: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
         match name == bug.program {

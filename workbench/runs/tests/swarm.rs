@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use hawser_engine::program::Program;
 use hawser_load::programs::resolve_with_on;
-use hawser_load::{Engine, Loaded};
-use hawser_runs::swarm::{self, Abilities, Ability, Carried, Kind, Subject};
-use hawser_sim::scenario::units::Value;
+use hawser_load::{Engine, LoadedProgram};
+use hawser_runs::swarm::{self, Abilities, Ability, SwarmProgram, TrafficKind, TrafficModel};
+use hawser_sim::scenario::units::ParamValue;
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 const STOP_AND_WAIT: &str = "examples/stop-and-wait.mtp";
@@ -70,13 +70,13 @@ fn selective_repeat_passes_its_swarm() {
 
 fn swarm_of(program: &str, abilities: Abilities, params: &[(&str, &str)]) {
     let program = root().join(program).to_string_lossy().into_owned();
-    let loaded = Loaded::open(&program, Some(Engine::Interp)).expect("a good program");
-    let subject = Subject::new(&program, abilities).known(loaded.module());
+    let loaded = LoadedProgram::open(&program, Some(Engine::Interp)).expect("a good program");
+    let subject = SwarmProgram::new(&program, abilities).known(loaded.module());
     for seed in 1..=100 {
         let mut scenario = swarm::scenario(seed, &subject);
         for (name, span) in params {
             let span = span.parse().expect("a time span");
-            scenario.params.insert((*name).to_owned(), Value::Span(span));
+            scenario.params.insert((*name).to_owned(), ParamValue::Span(span));
         }
         let report = go(Engine::Interp, &scenario);
         assert!(report.ok, "{}", swarm::explain(&scenario, &report));
@@ -87,14 +87,14 @@ fn swarm_of(program: &str, abilities: Abilities, params: &[(&str, &str)]) {
 /// These are the first seeds; the phase `swarm` of scripts/phases runs a hundred.
 #[test]
 fn a_swarm_of_calls_passes_alike_on_both_engines() {
-    let carried = Carried { longest: 4000, ..Carried::of(Kind::Calls) };
+    let carried = TrafficModel { longest: 4000, ..TrafficModel::new(TrafficKind::Calls) };
     let abilities = Abilities::MINIMAL
         .with(Ability::AnyMtu)
         .with(Ability::Ends)
         .with(Ability::Restart);
     for program in ["homa", "ndp"] {
         let loaded = resolve_with_on(Some(Engine::Native), program, &[]).expect("it is built in");
-        let subject = Subject::new(program, abilities)
+        let subject = SwarmProgram::new(program, abilities)
             .carrying(carried)
             .known(loaded.module());
         let params = params(program);
@@ -113,7 +113,7 @@ fn a_swarm_of_calls_passes_alike_on_both_engines() {
 
 /// The params of a program for the swarm, whose round trips are a thousand times those for which its defaults
 /// are meant. They are taken from the program's file of arguments for `hawser sim swarm`.
-fn params(program: &str) -> Vec<(String, Value)> {
+fn params(program: &str) -> Vec<(String, ParamValue)> {
     let file = format!(
         "{}/../../transports/{program}/swarm.args",
         env!("CARGO_MANIFEST_DIR")
@@ -137,9 +137,9 @@ fn random_networks_with_pauses_pass_on_both_engines() {
 }
 
 fn random_networks(name: &str) {
-    let loaded = Loaded::open(name, Some(Engine::Interp)).unwrap_or_else(|error| panic!("{error}"));
-    let subject = Subject::new(name, Abilities::ALL)
-        .carrying(Carried::of(Kind::Works))
+    let loaded = LoadedProgram::open(name, Some(Engine::Interp)).unwrap_or_else(|error| panic!("{error}"));
+    let subject = SwarmProgram::new(name, Abilities::ALL)
+        .carrying(TrafficModel::new(TrafficKind::Works))
         .known(loaded.module());
     for seed in WORK_SEEDS {
         let scenario = swarm::scenario(seed, &subject);
@@ -165,13 +165,13 @@ fn random_networks(name: &str) {
 fn a_swarm_of_streams_is_safe_and_live_on_both_engines() {
     let name = root().join(QUIC).to_string_lossy().into_owned();
     let engines = [Engine::Interp, Engine::Native].map(|engine| {
-        let loaded = Loaded::open(&name, Some(engine));
+        let loaded = LoadedProgram::open(&name, Some(engine));
         loaded.unwrap_or_else(|error| panic!("{error}"))
     });
     let less = [Ability::OpenBoth, Ability::Refusals, Ability::Resets];
     let abilities = less.into_iter().fold(Abilities::ALL, Abilities::without);
-    let subject = Subject::new(&name, abilities)
-        .carrying(Carried::of(Kind::Streams))
+    let subject = SwarmProgram::new(&name, abilities)
+        .carrying(TrafficModel::new(TrafficKind::Streams))
         .known(engines[0].module());
     let (mut streams, mut translated) = (0, 0);
     for seed in STREAM_SEEDS {

@@ -10,27 +10,30 @@ use std::time::Duration;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::Wire;
-use hawser_engine::{ConfigError, Stack, StackConfig};
+use hawser_engine::{Stack, StackConfig, StackConfigError};
 use hawser_time::Instant;
 
-use crate::app::{Script, Side};
+use crate::app::{FlowSide, Script};
 use crate::device::Device;
 use crate::host::Host;
 use crate::link::depths::Depths;
-use crate::link::nat::{Nat, Translator};
+use crate::link::nat::{NatDirection, Translator};
 use crate::link::pause::Ingress;
 use crate::link::queue::{Pool, Port};
 use crate::link::{Pipe, Profile};
 use crate::paths::{Graph, Towards};
 use crate::report::{DirectionReport, FlowReport, seconds};
 use crate::rng::Rng;
-use crate::run::Show;
-use crate::scenario::units::Value;
-use crate::scenario::{At, Link, Rules, Scenario, ScenarioError, Spray, State, Switch as ScenarioSwitch};
+use crate::run::StackVisitor;
+use crate::scenario::units::ParamValue;
+use crate::scenario::{
+    LinkSpec, OperationalState, Rules, Scenario, ScenarioError, ScheduledChange, Spray,
+    SwitchSpec as ScenarioSwitch,
+};
 use crate::switch::{Directory, Spread, Switch};
 use crate::traffic::{BuiltEnds, NewFlow, ProgramOffers, calls};
 use crate::wire::SimWire;
-use crate::world::{Change, World};
+use crate::world::{LinkChange, World};
 
 /// The clock's value at a scenario's start. It is not 0, so that programs may use a time of 0 for "never".
 pub const START: Instant = Instant::after(Duration::from_secs(1));
@@ -43,7 +46,7 @@ pub type Resolve<'a> = &'a dyn Fn(&str, &[String]) -> Result<Arc<dyn Program>, R
 
 /// Returns the caller's own application in place of the scenario's, or `None` to keep the scenario's. The
 /// arguments are the flow's number in the scenario, the end, and the start time.
-pub type OwnScript<'a> = dyn FnMut(usize, Side, Instant) -> Option<Box<dyn Script>> + 'a;
+pub type OwnScript<'a> = dyn FnMut(usize, FlowSide, Instant) -> Option<Box<dyn Script>> + 'a;
 
 /// A scenario could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -65,12 +68,12 @@ pub enum RunError {
         /// The name of the host.
         host: String,
         /// The error in the configuration.
-        error: ConfigError,
+        error: StackConfigError,
     },
 }
 
 /// A world, with the places of its parts.
-pub(crate) struct Built {
+pub(crate) struct BuiltWorld {
     /// The hosts, then the switches, in the scenario's order.
     pub(crate) world: World<Device>,
     /// One entry for each connection and for each calling host.
@@ -81,7 +84,7 @@ pub(crate) struct Built {
     pub(crate) engines: String,
 }
 
-impl Built {
+impl BuiltWorld {
     /// The hosts, by number.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
         self.world.nodes().filter_map(Device::host)
@@ -146,9 +149,9 @@ pub(crate) fn build(
     scenario: &Scenario,
     (seed, depths): (u64, Option<Depths>),
     resolve: Resolve<'_>,
-    show: Option<Show>,
+    show: Option<StackVisitor>,
     own: &mut OwnScript<'_>,
-) -> Result<Built, RunError> {
+) -> Result<BuiltWorld, RunError> {
     scenario.check()?;
     calls::check_files(scenario).map_err(|error| scenario.origin.place(error))?;
     let mut world = World::new(START);
@@ -165,7 +168,7 @@ pub(crate) fn build(
     let pipes = add_links(&mut world, scenario, (seed, &ports));
     add_routes(&mut world, scenario)?;
     add_changes(&mut world, scenario);
-    let mut built = Built { world, flows: Vec::new(), pipes, engines };
+    let mut built = BuiltWorld { world, flows: Vec::new(), pipes, engines };
     add_flows(&mut built, scenario, seed, own)?;
     Ok(built)
 }
@@ -177,7 +180,7 @@ type Instance = (String, Vec<String>);
 const LINK_RATE: &str = "LINK_RATE";
 
 /// Returns true if a program has the param and the scenario does not set it.
-fn asks_for_rate(program: &dyn Program, params: &BTreeMap<&String, Value>) -> bool {
+fn asks_for_rate(program: &dyn Program, params: &BTreeMap<&String, ParamValue>) -> bool {
     let has = program
         .module()
         .params
@@ -205,7 +208,7 @@ fn add_hosts(
     scenario: &Scenario,
     (seed, ports): (u64, &[Port]),
     resolve: Resolve<'_>,
-    show: Option<Show>,
+    show: Option<StackVisitor>,
 ) -> Result<String, RunError> {
     let show = show.map(|show| Rc::new(RefCell::new(show)));
     let rates = link_rates(scenario);
@@ -213,7 +216,8 @@ fn add_hosts(
     let mut of_hosts: Vec<(&str, Arc<dyn Program>)> = Vec::new();
     for (number, host) in scenario.host.iter().enumerate() {
         let name = host.program.as_ref().unwrap_or(&scenario.program);
-        let mut params: BTreeMap<&String, Value> = scenario.params.iter().map(|(k, v)| (k, *v)).collect();
+        let mut params: BTreeMap<&String, ParamValue> =
+            scenario.params.iter().map(|(k, v)| (k, *v)).collect();
         params.extend(host.params.iter().map(|(k, v)| (k, *v)));
         let settings: Vec<String> = params
             .iter()
@@ -325,7 +329,7 @@ fn ports(scenario: &Scenario, depths: Option<&Depths>) -> Vec<Port> {
 }
 
 /// Returns the initial profile of a link's direction, with the switch's values where the link sets none.
-fn profile_of(switches: &BTreeMap<&str, &ScenarioSwitch>, link: &Link, is_backward: bool) -> Profile {
+fn profile_of(switches: &BTreeMap<&str, &ScenarioSwitch>, link: &LinkSpec, is_backward: bool) -> Profile {
     let mut profile = Profile::default();
     let from = &link.between[usize::from(is_backward)];
     if let Some(switch) = switches.get(from.as_str()) {
@@ -370,7 +374,7 @@ fn add_links(
                 None => Pipe::behind(port, &profile, seed, &of_pipe),
                 Some(translator) => {
                     let is_out = link.inside() == Some(names.0);
-                    let nat = Nat::new(translator, is_out);
+                    let nat = NatDirection::new(translator, is_out);
                     Pipe::translated(port, &profile, seed, &of_pipe, (nat, is_out))
                 }
             };
@@ -390,7 +394,7 @@ fn add_links(
 
 /// Gives each node the ports that lead to each host.
 fn add_routes(world: &mut World<Device>, scenario: &Scenario) -> Result<(), RunError> {
-    let graph = Graph::of(scenario);
+    let graph = Graph::from_scenario(scenario);
     let nodes = scenario.host.len() + scenario.switch.len();
     // A host with one link sends everything over it, so it needs no routes.
     let choosing: Vec<usize> = (0..nodes)
@@ -427,12 +431,12 @@ fn add_routes(world: &mut World<Device>, scenario: &Scenario) -> Result<(), RunE
 /// Computes the profile that each change leaves a direction with, and schedules it.
 fn add_changes(world: &mut World<Device>, scenario: &Scenario) {
     let (switches, numbers) = (switches(scenario), scenario.node_numbers());
-    let mut of_links = BTreeMap::<&str, Vec<&At>>::new();
+    let mut of_links = BTreeMap::<&str, Vec<&ScheduledChange>>::new();
     for at in &scenario.at {
         match (at.node(), at.state) {
             (Some(node), Some(state)) => {
                 let number = numbers.get(node.as_str()).copied().unwrap_or(0);
-                world.schedule_fall(START + at.time.into(), number, state == State::Up);
+                world.schedule_fall(START + at.time.into(), number, state == OperationalState::Up);
             }
             _ => of_links.entry(&at.link).or_default().push(at),
         }
@@ -447,13 +451,13 @@ fn add_changes(world: &mut World<Device>, scenario: &Scenario) {
             for at in &changes {
                 let time = START + at.time.into();
                 if let Some(state) = at.state {
-                    world.schedule(time, pipe, Change::Up(state == State::Up));
+                    world.schedule(time, pipe, LinkChange::Up(state == OperationalState::Up));
                 }
                 let before = profile.clone();
                 at.both.apply(&mut profile);
                 of(&at.forward, &at.backward).apply(&mut profile);
                 if profile != before {
-                    world.schedule(time, pipe, Change::Tune(profile.clone()));
+                    world.schedule(time, pipe, LinkChange::Tune(profile.clone()));
                 }
             }
         }
@@ -461,7 +465,7 @@ fn add_changes(world: &mut World<Device>, scenario: &Scenario) {
 }
 
 fn add_flows(
-    built: &mut Built,
+    built: &mut BuiltWorld,
     scenario: &Scenario,
     seed: u64,
     own: &mut OwnScript<'_>,

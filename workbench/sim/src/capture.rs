@@ -16,7 +16,7 @@ use crate::pcap;
 pub struct Capture<W, C, O> {
     wire: W,
     clock: C,
-    pcap: Option<pcap::Writer<O>>,
+    pcap: Option<pcap::PcapWriter<O>>,
     failed: Option<io::Error>,
 }
 
@@ -27,7 +27,7 @@ impl<W: Wire, C: FnMut() -> Instant, O: Write> Capture<W, C, O> {
     /// # Errors
     /// Returns an error if the capture's header cannot be written.
     pub fn new(wire: W, clock: C, out: O, base: Duration) -> io::Result<Capture<W, C, O>> {
-        let pcap = pcap::Writer::new(out, wire.caps().medium, base)?;
+        let pcap = pcap::PcapWriter::new(out, wire.caps().medium, base)?;
         Ok(Capture { wire, clock, pcap: Some(pcap), failed: None })
     }
 

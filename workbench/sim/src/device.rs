@@ -9,7 +9,7 @@ use crate::frame::Frame;
 use crate::host::Host;
 use crate::switch::{Directory, Switch};
 use crate::trace::Trace;
-use crate::world::{Exit, Node};
+use crate::world::{FrameExit, Node};
 
 pub(crate) enum Device {
     Host(Box<Host>),
@@ -89,7 +89,7 @@ impl Node for Device {
         self.node_mut().arrive(now, frame);
     }
 
-    fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, trace: &mut Trace) {
+    fn run(&mut self, now: Instant, out: &mut Vec<(FrameExit, Frame)>, trace: &mut Trace) {
         self.node_mut().run(now, out, trace);
     }
 

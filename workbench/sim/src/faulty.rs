@@ -160,9 +160,9 @@ mod tests {
     use crate::wire::SimWire;
 
     /// A device that takes one frame at a time.
-    struct Narrow(SimWire, bool);
+    struct SingleFrameDevice(SimWire, bool);
 
-    impl Wire for Narrow {
+    impl Wire for SingleFrameDevice {
         fn caps(&self) -> &Caps {
             self.0.caps()
         }
@@ -193,7 +193,7 @@ mod tests {
     fn a_full_device_is_asked_again() {
         let pipe = || Pipe::new(&Profile::default(), 1, "none");
         let mut wire = Faulty::new(
-            Narrow(SimWire::new(1500), false),
+            SingleFrameDevice(SimWire::new(1500), false),
             || Instant::from_nanos(7),
             pipe(),
             pipe(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use hawser_engine::{ConfigError, Handle, Notice, Stack};
+use hawser_engine::{Handle, Notice, Stack, StackConfigError};
 use hawser_time::Instant;
 
 use crate::app::works::{Worker, Workers};
@@ -12,7 +12,7 @@ use crate::app::{Agent, Endpoint};
 use crate::frame::Frame;
 use crate::trace::Trace;
 use crate::wire::SimWire;
-use crate::world::{Exit, Node};
+use crate::world::{FrameExit, Node};
 
 /// The maximum number of polling rounds at one instant. A stack that needs more does not come to rest.
 const ROUNDS_MAX: usize = 10_000;
@@ -20,7 +20,7 @@ const ROUNDS_MAX: usize = 10_000;
 const READ: usize = 64 * 1024;
 
 /// Makes the stack and the wire of a host's n-th life; its first life has the number 1.
-pub type Boot = Box<dyn Fn(u32) -> Result<(Stack, SimWire), ConfigError>>;
+pub type Boot = Box<dyn Fn(u32) -> Result<(Stack, SimWire), StackConfigError>>;
 
 /// A simulated host with its stack, its wire and its applications.
 pub struct Host {
@@ -68,7 +68,7 @@ pub enum HostFailure {
     Restless,
     /// The stack could not be set up again.
     #[error(transparent)]
-    Boot(ConfigError),
+    Boot(StackConfigError),
 }
 
 impl Host {
@@ -76,7 +76,7 @@ impl Host {
     ///
     /// # Errors
     /// Returns an error if its stack rejects its configuration or its program.
-    pub fn new(name: &str, boot: Boot) -> Result<Host, ConfigError> {
+    pub fn new(name: &str, boot: Boot) -> Result<Host, StackConfigError> {
         let (stack, wire) = boot(1)?;
         Ok(Host {
             name: name.to_owned(),
@@ -409,7 +409,7 @@ impl Node for Host {
         (0..self.endpoints.len()).for_each(|number| self.plan_wake(number));
     }
 
-    fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, trace: &mut Trace) {
+    fn run(&mut self, now: Instant, out: &mut Vec<(FrameExit, Frame)>, trace: &mut Trace) {
         if self.failure.is_some() || !self.up {
             return;
         }
@@ -429,13 +429,13 @@ impl Node for Host {
         }
         self.observe();
         if self.ports == 1 {
-            out.extend(self.wire.sent().map(|frame| (Exit::Port(0), frame)));
+            out.extend(self.wire.sent().map(|frame| (FrameExit::Port(0), frame)));
             return;
         }
         let sent: Vec<Frame> = self.wire.sent().collect();
         for frame in sent {
             match self.port_for(&frame) {
-                Some(port) => out.push((Exit::Port(port), frame)),
+                Some(port) => out.push((FrameExit::Port(port), frame)),
                 None => self.no_route += 1,
             }
         }

@@ -16,7 +16,7 @@
 //! * [`world`]: the event core; [`host`], [`app`], [`switch`]: the nodes and applications that it runs;
 //!   [`trace`]: its fingerprint
 //! * [`paths`]: the paths of frames through switches; [`map`]: the network as a drawing
-//! * [`watch`]: the state of a run while it goes on; [`standing`]: the events that the ends of a connection
+//! * [`watch`]: the state of a run while it goes on; [`end_status`]: the events that the ends of a connection
 //!   still wait for when it stops
 //! * [`slowdown`]: the time that calls take, relative to the time that they take alone
 //! * [`link`]: the rules that links apply to frames; [`frame`], [`segment`]: frames, and the packets within
@@ -35,13 +35,13 @@ mod build;
 pub mod capture;
 mod checksum;
 mod device;
+pub mod end_status;
 pub mod faulty;
 pub mod frame;
 pub mod host;
 mod inbox;
 pub mod link;
 pub mod map;
-mod overhear;
 pub mod pcap;
 pub mod pcapng;
 pub mod report;
@@ -49,18 +49,18 @@ mod run;
 pub mod scenario;
 pub mod segment;
 pub mod slowdown;
-pub mod standing;
 pub mod switch;
 pub mod trace;
 mod traffic;
 pub mod watch;
 mod wheel;
 pub mod wire;
+mod wire_watcher;
 pub mod world;
 
 pub use crate::scenario::{Scenario, ScenarioError, paths, rng};
 
 pub use build::{OwnScript, Resolve, ResolveError, RunError, START};
 pub use report::Report;
-pub use run::{DEPTH_SPANS, DepthsOf, Options, Run, Show, run};
+pub use run::{DEPTH_SPANS, DepthsOf, Options, Run, StackVisitor, run};
 pub use traffic::{Volume, lower};

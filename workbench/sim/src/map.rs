@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use crate::link::Profile;
-use crate::scenario::units::{Rate, Span};
-use crate::scenario::{Link, Scenario};
+use crate::scenario::units::{Rate, TimeSpan};
+use crate::scenario::{LinkSpec, Scenario};
 
 /// The maximum number of links whose rates and delays are written beside them. In larger networks these are
 /// tool tips only.
@@ -13,18 +13,18 @@ const LABELS_MAX: usize = 40;
 
 /// The nodes and links of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Map {
+pub struct NetworkMap {
     /// The scenario's name.
     pub name: String,
     /// The hosts, then the switches, in the scenario's order.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<MapNode>,
     /// The links, in the scenario's order.
-    pub links: Vec<Edge>,
+    pub links: Vec<MapLink>,
 }
 
 /// A host or a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct MapNode {
     /// The node's name.
     pub name: String,
     /// True for a host, false for a switch.
@@ -37,23 +37,23 @@ pub struct Node {
 
 /// A link between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edge {
+pub struct MapLink {
     /// The indices of the nodes at its ends.
     pub ends: [usize; 2],
     /// Its rate and delay, for both directions if they differ; empty if it has neither.
     pub label: String,
 }
 
-impl Map {
+impl NetworkMap {
     /// Returns the map of a scenario.
     #[must_use]
-    pub fn of(scenario: &Scenario) -> Map {
+    pub fn from_scenario(scenario: &Scenario) -> NetworkMap {
         let numbers = scenario.node_numbers();
         let number = |name: &str| numbers.get(name).copied().unwrap_or(0);
-        let links: Vec<Edge> = scenario
+        let links: Vec<MapLink> = scenario
             .link
             .iter()
-            .map(|link| Edge {
+            .map(|link| MapLink {
                 ends: [number(&link.between[0]), number(&link.between[1])],
                 label: label(link),
             })
@@ -68,10 +68,10 @@ impl Map {
             .map(|((name, is_host), row)| {
                 places.resize(places.len().max(row + 1), 0);
                 places[row] += 1;
-                Node { name: (*name).clone(), is_host: *is_host, row, place: places[row] - 1 }
+                MapNode { name: (*name).clone(), is_host: *is_host, row, place: places[row] - 1 }
             })
             .collect();
-        Map { name: scenario.name.clone(), nodes, links }
+        NetworkMap { name: scenario.name.clone(), nodes, links }
     }
 
     /// Returns the number of nodes in a row.
@@ -116,9 +116,9 @@ impl Map {
 
 /// Returns the row of each node: its distance from the nearest host. Switches that reach no host are in the
 /// first row of switches.
-fn rows(nodes: usize, hosts: usize, links: &[Edge]) -> Vec<usize> {
+fn rows(nodes: usize, hosts: usize, links: &[MapLink]) -> Vec<usize> {
     let mut neighbours = vec![Vec::new(); nodes];
-    for Edge { ends: [one, other], .. } in links {
+    for MapLink { ends: [one, other], .. } in links {
         neighbours[*one].push(*other);
         neighbours[*other].push(*one);
     }
@@ -136,14 +136,14 @@ fn rows(nodes: usize, hosts: usize, links: &[Edge]) -> Vec<usize> {
     rows.into_iter().map(|row| row.unwrap_or(1)).collect()
 }
 
-fn label(link: &Link) -> String {
+fn label(link: &LinkSpec) -> String {
     let of = |rules| {
         let mut profile = Profile::default();
         link.both.apply(&mut profile);
         crate::scenario::Rules::apply(rules, &mut profile);
         let rate = profile.rate.map(|rate| Rate(rate).to_string());
         let delay = hawser_time::nanos(profile.delay);
-        let delay = (delay > 0).then(|| Span(delay).to_string());
+        let delay = (delay > 0).then(|| TimeSpan(delay).to_string());
         let parts: Vec<String> = rate.into_iter().chain(delay).collect();
         parts.join(", ")
     };
@@ -168,10 +168,10 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn map(text: &str) -> Map {
+    fn map(text: &str) -> NetworkMap {
         let flow = "[[flow]]\nfrom = 'h0'\nto = 'h1'\nbulk = { bytes = 1 }\n";
         let scenario = Scenario::parse(&format!("program = 'x'\n{text}\n{flow}"));
-        Map::of(&scenario.unwrap_or_else(|error| panic!("{error}")))
+        NetworkMap::from_scenario(&scenario.unwrap_or_else(|error| panic!("{error}")))
     }
 
     #[test]

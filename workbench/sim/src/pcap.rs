@@ -19,17 +19,17 @@ const LINKTYPE_ETHERNET: u32 = 1;
 const LINKTYPE_RAW: u32 = 101;
 
 /// Writes frames to a capture. All numbers are little-endian.
-pub struct Writer<W> {
+pub struct PcapWriter<W> {
     out: W,
     base: Duration,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> PcapWriter<W> {
     /// Starts a capture of frames of this medium. `base`, the time since 1970, is added to all times.
     ///
     /// # Errors
     /// Returns an error if the header cannot be written.
-    pub fn new(mut out: W, medium: Medium, base: Duration) -> io::Result<Writer<W>> {
+    pub fn new(mut out: W, medium: Medium, base: Duration) -> io::Result<PcapWriter<W>> {
         let link_type = match medium {
             Medium::Ip | Medium::Socket => LINKTYPE_RAW,
             Medium::Ethernet(_) => LINKTYPE_ETHERNET,
@@ -40,7 +40,7 @@ impl<W: Write> Writer<W> {
         out.write_all(&[0; 8])?;
         out.write_all(&SNAP_LEN.to_le_bytes())?;
         out.write_all(&link_type.to_le_bytes())?;
-        Ok(Writer { out, base })
+        Ok(PcapWriter { out, base })
     }
 
     /// Adds a frame as it would be on a real wire: super-segments are cut, and checksums are complete.
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_capture_has_the_bytes_of_the_format() {
         let mut bytes = Vec::new();
-        let mut pcap = Writer::new(&mut bytes, Medium::Ip, Duration::from_secs(5)).unwrap();
+        let mut pcap = PcapWriter::new(&mut bytes, Medium::Ip, Duration::from_secs(5)).unwrap();
         pcap.frame(Instant::from_nanos(1_000_000_007), &plain(3)).unwrap();
         // draft-ietf-opsawg-pcap, sections 4 and 5.
         let header = [

@@ -9,16 +9,16 @@ const LINKTYPE_RAW: u16 = 101;
 const MAX_COMMENT: usize = 65_532;
 
 /// Writes IP packets to a capture. All numbers are little-endian, and times are in nanoseconds.
-pub struct Writer<W> {
+pub struct PcapngWriter<W> {
     out: W,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> PcapngWriter<W> {
     /// Starts a capture.
     ///
     /// # Errors
     /// Returns an error if the header cannot be written.
-    pub fn new(mut out: W) -> io::Result<Writer<W>> {
+    pub fn new(mut out: W) -> io::Result<PcapngWriter<W>> {
         let mut section = Vec::new();
         section.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
         section.extend_from_slice(&1u16.to_le_bytes());
@@ -31,7 +31,7 @@ impl<W: Write> Writer<W> {
         option(&mut interface, 9, &[9]); // if_tsresol: 10^-9 s
         option(&mut interface, 0, &[]);
         block(&mut out, 1, &interface)?;
-        Ok(Writer { out })
+        Ok(PcapngWriter { out })
     }
 
     /// Adds a packet. `at` is the time since 1970.

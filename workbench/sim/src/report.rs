@@ -8,9 +8,9 @@ use hawser_time::{Instant, nanos};
 use serde::Serialize;
 
 use crate::app::streams::StreamsReport;
+use crate::end_status::EndStanding;
 use crate::link::depths::Depths;
 use crate::slowdown::Slowdown;
-use crate::standing::EndStanding;
 
 /// A run's result. Times are in seconds of virtual time since the start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -281,7 +281,7 @@ pub(crate) fn seconds(span: Duration) -> f64 {
 impl Times {
     /// Returns the distribution of the times, or `None` if there are none.
     #[must_use]
-    pub fn of(mut times: Vec<Duration>) -> Option<Times> {
+    pub fn from_durations(mut times: Vec<Duration>) -> Option<Times> {
         times.sort_unstable();
         let last = times.len().checked_sub(1)?;
         // The nearest rank: the smallest value that at least this percentage of the values does not exceed.
@@ -464,12 +464,13 @@ mod tests {
 
     #[test]
     fn percentiles_are_nearest_ranks() {
-        let times = Times::of((1..=200).rev().map(Duration::from_millis).collect()).expect("some");
+        let times =
+            Times::from_durations((1..=200).rev().map(Duration::from_millis).collect()).expect("some");
         assert_eq!((times.count, times.min, times.max), (200, 0.001, 0.2));
         assert_eq!((times.p50, times.p99), (0.1, 0.198));
-        assert_eq!(Times::of(vec![]), None);
+        assert_eq!(Times::from_durations(vec![]), None);
         assert_eq!(
-            Times::of(vec![Duration::from_nanos(5)]).map(|times| times.p99),
+            Times::from_durations(vec![Duration::from_nanos(5)]).map(|times| times.p99),
             Some(5e-9)
         );
     }

@@ -9,31 +9,31 @@ use hawser_engine::net::DropReason;
 use hawser_engine::wire::Medium;
 use hawser_time::{Instant, nanos};
 
-use crate::build::{Built, BuiltFlow, OwnScript, Resolve, RunError, START, build};
+use crate::build::{BuiltFlow, BuiltWorld, OwnScript, Resolve, RunError, START, build};
 use crate::device::Device;
 use crate::frame::Frame;
 use crate::host::Host;
 use crate::link::Pipe;
 use crate::link::depths::{Depths, Window};
 use crate::link::pause::Pauses;
-use crate::overhear::Watchers;
 use crate::pcap;
 use crate::report::{
     FlowReport, HostReport, LinkReport, PauseReport, QueueReport, Report, SwitchReport, seconds,
 };
-use crate::scenario::units::Span;
-use crate::scenario::{Opening, Scenario, State};
+use crate::scenario::units::TimeSpan;
+use crate::scenario::{Opening, OperationalState, Scenario};
 use crate::slowdown;
 use crate::switch::Switch;
 use crate::traffic::calls;
-use crate::watch::Watch;
-use crate::world::{End, Watcher};
+use crate::watch::SampleRequest;
+use crate::wire_watcher::Watchers;
+use crate::world::{StopReason, Watcher};
 
 /// The maximum number of packet kinds shown when packets circulate without progress.
 const KINDS_SHOWN: usize = 4;
 
 /// Receives each host's name and stack.
-pub type Show = Box<dyn FnMut(&str, &mut Stack)>;
+pub type StackVisitor = Box<dyn FnMut(&str, &mut Stack)>;
 
 /// The part of a run for which queue depths are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +78,10 @@ pub struct Options<'a> {
     /// Receives the elapsed share of the duration, 0 to 1, from time to time.
     pub progress: Option<&'a mut dyn FnMut(f64)>,
     /// Receives samples from time to time. Sampling does not change the run.
-    pub watch: Option<Watch<'a>>,
+    pub watch: Option<SampleRequest<'a>>,
     /// Receives each host's name and stack before the run begins, so that the caller can put the stack on a
     /// bus. It also receives the new stack of a host that was down and comes up.
-    pub stacks: Option<Show>,
+    pub stacks: Option<StackVisitor>,
     /// Receives the fate of every packet.
     pub packets: Option<Watcher>,
     /// The part of the run for which queue depths are recorded, and the number of intervals, in place of the
@@ -120,7 +120,7 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, mut options: Options<'_>) 
             .push(format!("more than {events_max} events, the limit of this run"));
     }
     let slowdown = if scenario.slowdown {
-        slowdown::of(scenario, run.seed, &run.calls(), resolve)?
+        slowdown::slowdown(scenario, run.seed, &run.calls(), resolve)?
     } else {
         None
     };
@@ -131,13 +131,13 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, mut options: Options<'_>) 
 pub struct Run {
     scenario: Scenario,
     seed: u64,
-    built: Built,
+    built: BuiltWorld,
     watchers: Option<Watchers>,
     failures: Vec<String>,
     phase: Phase,
     /// The end of the current phase: the scenario's duration, the time to linger, or the time to forget.
     until: Instant,
-    end: Option<End>,
+    end: Option<StopReason>,
 }
 
 /// The condition that a run waits for.
@@ -167,7 +167,7 @@ impl Run {
         };
         let mut failures = Vec::new();
         if let Some(out) = options.pcap {
-            match pcap::Writer::new(out, Medium::Ip, Duration::ZERO) {
+            match pcap::PcapWriter::new(out, Medium::Ip, Duration::ZERO) {
                 Ok(pcap) => built.world.capture(pcap),
                 Err(error) => failures.push(format!("the capture cannot be written: {error}")),
             }
@@ -213,16 +213,16 @@ impl Run {
     /// Returns the report of the run so far.
     #[must_use]
     pub fn report(mut self) -> Report {
-        let end = self.end.unwrap_or(End::Paused);
+        let end = self.end.unwrap_or(StopReason::Paused);
         if let Err(error) = self.built.world.finish_capture() {
             self.failures
                 .push(format!("the capture cannot be written: {error}"));
         }
-        if end == End::Stalled {
+        if end == StopReason::Stalled {
             let remedy = "two hosts answer each other without delay: give their link a `delay`";
             self.failures.push(remedy.into());
         }
-        if end == End::NoProgress {
+        if end == StopReason::NoProgress {
             let round = went_round(self.scenario.idle_packets, self.built.world.idle_frames());
             self.failures.push(round);
         }
@@ -256,7 +256,7 @@ impl Run {
             };
             let met = |device: &Device| device.host().is_none_or(is_done);
             let end = self.built.world.run_with_pauses(self.until, met, &mut pause);
-            if end == End::Paused {
+            if end == StopReason::Paused {
                 return;
             }
             self.ended(end);
@@ -264,9 +264,9 @@ impl Run {
     }
 
     /// Ends a phase and begins the next one: lingering, then forgetting, if the scenario asks for them.
-    fn ended(&mut self, end: End) {
+    fn ended(&mut self, end: StopReason) {
         let (linger, forget) = (self.scenario.linger, self.scenario.forget);
-        if self.phase == Phase::Lingering && end != End::Met {
+        if self.phase == Phase::Lingering && end != StopReason::Met {
             self.failures
                 .push(format!("not all connections closed within {linger}"));
         }
@@ -280,12 +280,12 @@ impl Run {
             Phase::Flows | Phase::Lingering | Phase::Forgetting => None,
         };
         match next {
-            Some((phase, span)) if end == End::Met => {
+            Some((phase, span)) if end == StopReason::Met => {
                 self.phase = phase;
                 self.until = self.built.world.now() + span.into();
             }
             // In the last phase any end counts as met: the leaks are already among the failures.
-            _ if self.phase == Phase::Forgetting => self.end = Some(End::Met),
+            _ if self.phase == Phase::Forgetting => self.end = Some(StopReason::Met),
             _ => self.end = Some(end),
         }
     }
@@ -310,7 +310,7 @@ fn went_round(limit: u64, last: &[Frame]) -> String {
 }
 
 /// Describes the state that a host still holds for connections that have all closed.
-fn leak(host: &Host, after: Span) -> Option<String> {
+fn leak(host: &Host, after: TimeSpan) -> Option<String> {
     let (contexts, (sending, receiving)) = (host.leaked_contexts(), host.stack().held_bytes());
     (!host.is_empty()).then(|| {
         format!(
@@ -359,7 +359,7 @@ fn check_bounds(scenario: &Scenario, flows: &[FlowReport], links: &[LinkReport])
 }
 
 /// Returns the connections that noticed too late, or not at all, that their peer was gone.
-fn late_notices(scenario: &Scenario, built: &Built) -> Vec<String> {
+fn late_notices(scenario: &Scenario, built: &BuiltWorld) -> Vec<String> {
     let Some(bound) = scenario.bounds.notice else {
         return Vec::new();
     };
@@ -393,7 +393,7 @@ fn late_notices(scenario: &Scenario, built: &Built) -> Vec<String> {
 /// must notice even with no data to send.
 fn peer_gone(
     scenario: &Scenario,
-    built: &Built,
+    built: &BuiltWorld,
     flow: &BuiltFlow,
     end: usize,
 ) -> Option<(Instant, &'static str, bool)> {
@@ -409,14 +409,20 @@ fn peer_gone(
     let changes = scenario.at.iter().filter(|at| at.host.as_ref() == Some(host));
     let up = changes
         .max_by_key(|at| at.time)
-        .filter(|at| at.state == Some(State::Up));
+        .filter(|at| at.state == Some(OperationalState::Up));
     let at = START + up?.time.into();
     endpoint
         .is_cut()
         .then_some((at, "its peer's host has restarted without state", false))
 }
 
-fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures: Vec<String>) -> Report {
+fn report(
+    scenario: &Scenario,
+    seed: u64,
+    built: &BuiltWorld,
+    end: StopReason,
+    mut failures: Vec<String>,
+) -> Report {
     let world = &built.world;
     let mut flows: Vec<FlowReport> = built
         .flows
@@ -461,12 +467,12 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         ok: failures.is_empty(),
         failures,
         end: match end {
-            End::Met => "done",
-            End::Time => "time",
-            End::Idle => "idle",
-            End::Stalled => "stalled",
-            End::NoProgress => "no-progress",
-            End::Paused => "paused",
+            StopReason::Met => "done",
+            StopReason::Time => "time",
+            StopReason::Idle => "idle",
+            StopReason::Stalled => "stalled",
+            StopReason::NoProgress => "no-progress",
+            StopReason::Paused => "paused",
         },
         seconds: seconds(world.now() - START),
         events: world.events(),

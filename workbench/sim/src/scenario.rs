@@ -30,23 +30,23 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use connections::{Calling, Connection, Ends};
+pub use connections::{CallHosts, Connection, FlowHosts};
 pub use hawser_documents::Fault as ScenarioError;
-pub use hosts::Hosts;
-pub use nat::Nat;
-pub use origin::Origin;
+pub use hosts::HostSelector;
+pub use nat::NatSpec;
+pub use origin::ScenarioOrigin;
 pub use pfc::{PAUSE_BYTES, Thresholds};
 pub use profile::Profile;
-pub use switch::{Spray, Switch};
-pub use topology::{Kind, Topology};
+pub use switch::{Spray, SwitchSpec};
+pub use topology::{Topology, TopologyKind};
 
-pub use crate::traffic::bulk::Bulk;
-pub use crate::traffic::calls::{Calls, Connecting};
-pub use crate::traffic::messages::{Arrivals, Delivery, Messages};
-pub use crate::traffic::request::Request;
-pub use crate::traffic::streams::{Openers, Streams};
-pub use crate::traffic::works::{WorkKind, Works};
-use units::{Bytes, Rate, Share, Span, Value};
+pub use crate::traffic::bulk::BulkSpec;
+pub use crate::traffic::calls::{CallsSpec, Connecting};
+pub use crate::traffic::messages::{ArrivalProcess, Delivery, MessagesSpec};
+pub use crate::traffic::request::RequestSpec;
+pub use crate::traffic::streams::{Openers, StreamsSpec};
+pub use crate::traffic::works::{WorkKind, WorksSpec};
+use units::{DataSize, ParamValue, Rate, Share, TimeSpan};
 
 /// The default number of packets without a delivered byte that end a run. It exceeds the number that any
 /// transport sends while a link is down, and takes a few seconds to simulate.
@@ -64,15 +64,15 @@ pub struct Scenario {
     pub seed: u64,
     /// The maximum duration of the run.
     #[serde(default = "defaults::duration")]
-    pub duration: Span,
+    pub duration: TimeSpan,
     /// The time in which connections have to close after all flows are done; 0 means that the run does not
     /// wait for it.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub linger: Span,
+    pub linger: TimeSpan,
     /// The time in which hosts then have to release all state of connections; 0 means that the run does not
     /// wait for it.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub forget: Span,
+    pub forget: TimeSpan,
     /// The bounds on the costs of the run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bounds: Bounds,
@@ -92,7 +92,7 @@ pub struct Scenario {
     pub engine: Option<Engine>,
     /// Values for the program's params.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub params: BTreeMap<String, Value>,
+    pub params: BTreeMap<String, ParamValue>,
     /// A program that watches all packets of each host, named in the same manner as the transport program.
     pub watch: Option<String>,
     /// Hosts, switches and links by name and numbers; [`Scenario::parse`] places them before those that are
@@ -100,21 +100,21 @@ pub struct Scenario {
     pub topology: Option<Topology>,
     /// The hosts.
     #[serde(default)]
-    pub host: Vec<Host>,
+    pub host: Vec<HostSpec>,
     /// The switches between them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub switch: Vec<Switch>,
+    pub switch: Vec<SwitchSpec>,
     /// The links between them.
     #[serde(default)]
-    pub link: Vec<Link>,
+    pub link: Vec<LinkSpec>,
     /// The flows of application traffic.
-    pub flow: Vec<Flow>,
+    pub flow: Vec<FlowSpec>,
     /// The scheduled changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub at: Vec<At>,
+    pub at: Vec<ScheduledChange>,
     /// The file that it comes from, for errors.
     #[serde(skip)]
-    pub origin: Origin,
+    pub origin: ScenarioOrigin,
 }
 
 /// The bounds on the costs of a run; a missing value means no bound.
@@ -122,12 +122,12 @@ pub struct Scenario {
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
     /// The maximum number of bytes that all hosts send, including headers and retransmissions.
-    pub sent: Option<Bytes>,
+    pub sent: Option<DataSize>,
     /// The maximum duration of each flow, from its start until its last byte is read.
-    pub time: Option<Span>,
+    pub time: Option<TimeSpan>,
     /// The maximum time in which an end must fail in each of three cases. No peer listens; its peer has
     /// aborted; or its peer's host has come back with its state lost, while the end has bytes to send.
-    pub notice: Option<Span>,
+    pub notice: Option<TimeSpan>,
 }
 
 /// The engine that runs a program.
@@ -143,7 +143,7 @@ pub enum Engine {
 /// A host with its addresses, its program and its ports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
+pub struct HostSpec {
     /// The name of the host.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -155,23 +155,23 @@ pub struct Host {
     pub mtu: u32,
     /// The size of a connection's send buffer, and of its receive buffer, in bytes. The default is that of
     /// stacks.
-    pub buffer: Option<Bytes>,
+    pub buffer: Option<DataSize>,
     /// The host's own program, if it differs from the scenario's.
     pub program: Option<String>,
     /// Values for params, which take precedence over the scenario's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub params: BTreeMap<String, Value>,
+    pub params: BTreeMap<String, ParamValue>,
     /// The number of strict priorities of its ports, 1 to 8.
     #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one")]
     pub priorities: u8,
     /// The number of bytes that its device accepts ahead of the lines; further bytes wait in the program's
     /// queues.
-    pub device_queue: Option<Bytes>,
+    pub device_queue: Option<DataSize>,
 }
 
-impl Default for Host {
-    fn default() -> Host {
-        Host {
+impl Default for HostSpec {
+    fn default() -> HostSpec {
+        HostSpec {
             name: String::new(),
             addresses: Vec::new(),
             mtu: defaults::mtu(),
@@ -198,7 +198,7 @@ fn two_nodes<'de, D: serde::Deserializer<'de>>(from: D) -> Result<[String; 2], D
 /// A link between two hosts or switches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Link {
+pub struct LinkSpec {
     /// Its name; by default both nodes' names with a hyphen.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -215,7 +215,7 @@ pub struct Link {
     #[serde(default, skip_serializing_if = "is_default")]
     pub backward: Rules,
     /// An address translator at one of its ends.
-    pub nat: Option<Nat>,
+    pub nat: Option<NatSpec>,
 }
 
 /// The rules of one direction of a link; a missing value leaves the setting unchanged.
@@ -225,11 +225,11 @@ pub struct Rules {
     /// The line's rate; 0 means no limit.
     pub rate: Option<Rate>,
     /// The maximum number of bytes in the queue in front of the line; 0 means no limit.
-    pub queue: Option<Bytes>,
+    pub queue: Option<DataSize>,
     /// The maximum number of frames in the queue.
     pub queue_packets: Option<u64>,
     /// The number of waiting bytes from which frames are marked (ECN); 0 means never.
-    pub ecn: Option<Bytes>,
+    pub ecn: Option<DataSize>,
     /// The numbers of frames that are lost, counted from 1.
     pub drop: Option<Vec<u64>>,
     /// The share of frames that are lost.
@@ -241,21 +241,21 @@ pub struct Rules {
     /// The share of frames that are duplicated.
     pub duplicate: Option<Share>,
     /// The propagation delay.
-    pub delay: Option<Span>,
+    pub delay: Option<TimeSpan>,
     /// The maximum random delay in addition to it.
-    pub jitter: Option<Span>,
+    pub jitter: Option<TimeSpan>,
     /// The share of frames that are held back.
     pub reorder: Option<Share>,
     /// The time for which frames are held back.
-    pub hold: Option<Span>,
+    pub hold: Option<TimeSpan>,
 }
 
 /// A scheduled change of a link, of a host, or of a switch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct At {
+pub struct ScheduledChange {
     /// The time since the run began.
-    pub time: Span,
+    pub time: TimeSpan,
     /// The name of the link.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub link: String,
@@ -266,7 +266,7 @@ pub struct At {
     /// that arrive.
     pub switch: Option<String>,
     /// The new state: a link is cut or restored in both directions; a host or a switch goes down or comes up.
-    pub state: Option<State>,
+    pub state: Option<OperationalState>,
     /// New rules for both directions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub both: Rules,
@@ -281,7 +281,7 @@ pub struct At {
 /// The state of a link, a host or a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum OperationalState {
     /// It works.
     Up,
     /// It is cut, or down.
@@ -291,17 +291,17 @@ pub enum State {
 /// One or several connections between hosts, and the traffic over them: the table of exactly one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Flow {
+pub struct FlowSpec {
     /// The host that connects, or several: the flow is opened from each of them.
-    pub from: Hosts,
+    pub from: HostSelector,
     /// The host that listens, or several: the flow is opened to each of them.
-    pub to: Hosts,
+    pub to: HostSelector,
     /// The pairs of hosts that connect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pairs: Pairs,
     /// The start time.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub at: Span,
+    pub at: TimeSpan,
     /// The number of such flows between each pair of hosts.
     #[serde(default = "defaults::one", skip_serializing_if = "is_one")]
     pub count: u64,
@@ -310,7 +310,7 @@ pub struct Flow {
     pub one_port: bool,
     /// The time between the starts of successive flows.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub spacing: Span,
+    pub spacing: TimeSpan,
     /// The server's port; further flows use the following ports. By default all flows of a scenario count
     /// from 7001. Flows that name the same port share it.
     pub port: Option<u16>,
@@ -341,37 +341,37 @@ pub struct Flow {
     pub read_rate: Option<Rate>,
     /// The initial time during which both readers do not read.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub read_stop: Span,
+    pub read_stop: TimeSpan,
     /// The send buffer that both ends ask for.
-    pub send_buffer: Option<Bytes>,
+    pub send_buffer: Option<DataSize>,
     /// The receive buffer that both ends ask for, if the program can choose it.
-    pub receive_buffer: Option<Bytes>,
+    pub receive_buffer: Option<DataSize>,
     /// The parameters of a bulk transfer.
-    pub bulk: Option<Bulk>,
+    pub bulk: Option<BulkSpec>,
     /// The parameters of requests and responses.
-    pub request: Option<Request>,
+    pub request: Option<RequestSpec>,
     /// The parameters of messages.
-    pub messages: Option<Messages>,
+    pub messages: Option<MessagesSpec>,
     /// The parameters of streams within the connection.
-    pub streams: Option<Streams>,
+    pub streams: Option<StreamsSpec>,
     /// The parameters of calls, which need no connection.
-    pub calls: Option<Calls>,
+    pub calls: Option<CallsSpec>,
     /// The parameters of works of queue pairs.
-    pub works: Option<Works>,
+    pub works: Option<WorksSpec>,
 }
 
-impl Flow {
+impl FlowSpec {
     /// Creates a flow between hosts, with no application yet, and all other values by default.
     #[must_use]
-    pub fn between(from: Hosts, to: Hosts) -> Flow {
-        Flow {
+    pub fn between(from: HostSelector, to: HostSelector) -> FlowSpec {
+        FlowSpec {
             from,
             to,
             pairs: Pairs::All,
-            at: Span(0),
+            at: TimeSpan(0),
             count: 1,
             one_port: false,
-            spacing: Span(0),
+            spacing: TimeSpan(0),
             port: None,
             client_port: None,
             family: None,
@@ -382,7 +382,7 @@ impl Flow {
             abort: None,
             refusals: false,
             read_rate: None,
-            read_stop: Span(0),
+            read_stop: TimeSpan(0),
             send_buffer: None,
             receive_buffer: None,
             bulk: None,
@@ -426,16 +426,16 @@ pub enum Opening {
 #[serde(deny_unknown_fields)]
 pub struct Abort {
     /// The end whose application aborts.
-    pub by: End,
+    pub by: FlowEnd,
     /// The number of bytes that this end has handed over and received by then.
     #[serde(default)]
-    pub after: Bytes,
+    pub after: DataSize,
 }
 
 /// One of the two ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum End {
+pub enum FlowEnd {
     /// The end that connects.
     Client,
     /// The end that listens.
@@ -497,7 +497,7 @@ impl Scenario {
                 *program = directory.join(&*program).to_string_lossy().into_owned();
             }
         }
-        for file in self.flow.iter_mut().flat_map(Flow::files_mut) {
+        for file in self.flow.iter_mut().flat_map(FlowSpec::files_mut) {
             *file = directory.join(&*file).to_string_lossy().into_owned();
         }
     }
@@ -547,7 +547,7 @@ impl Scenario {
     }
 }
 
-impl At {
+impl ScheduledChange {
     /// Returns the host or the switch that changes, or `None` for a link.
     #[must_use]
     pub fn node(&self) -> Option<&String> {
@@ -555,7 +555,7 @@ impl At {
     }
 }
 
-impl Link {
+impl LinkSpec {
     /// Returns its name, or the default name.
     #[must_use]
     pub fn label(&self) -> String {

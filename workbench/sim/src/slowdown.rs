@@ -15,16 +15,16 @@ use crate::app::calls::Call;
 use crate::build::{Resolve, RunError};
 use crate::paths::Graph;
 use crate::run::{Options, Run};
-use crate::scenario::units::{Sizes, Span};
+use crate::scenario::units::{Sizes, TimeSpan};
 use crate::scenario::workload::Traced;
-use crate::scenario::{Bounds, Calls, Connecting, Flow, Hosts, Link, Rules, Scenario};
+use crate::scenario::{Bounds, CallsSpec, Connecting, FlowSpec, HostSelector, LinkSpec, Rules, Scenario};
 
 /// The maximum number of size groups in a report. Calls are divided as evenly as their sizes allow.
 const GROUPS: usize = 10;
 /// The time at which calls alone begin. Any connections are open by then.
-const CONNECTED: Span = Span(1_000_000_000);
+const CONNECTED: TimeSpan = TimeSpan(1_000_000_000);
 /// The maximum total duration of calls alone: one year.
-const LONG: Span = Span(365 * 24 * 3600 * 1_000_000_000);
+const LONG: TimeSpan = TimeSpan(365 * 24 * 3600 * 1_000_000_000);
 
 /// The slowdown of calls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,14 +60,14 @@ pub struct Group {
 ///
 /// # Errors
 /// Returns an error if the calls alone cannot be simulated.
-pub(crate) fn of(
+pub(crate) fn slowdown(
     scenario: &Scenario,
     seed: u64,
     calls: &[Call],
     resolve: Resolve<'_>,
 ) -> Result<Option<Slowdown>, RunError> {
-    let mut kinds = Kinds::of(scenario);
-    let mut wanted = BTreeMap::<Kind, ([usize; 2], BTreeSet<u64>)>::new();
+    let mut kinds = Kinds::from_scenario(scenario);
+    let mut wanted = BTreeMap::<CallClass, ([usize; 2], BTreeSet<u64>)>::new();
     for call in calls {
         let of_kind = wanted
             .entry(kinds.kind(call))
@@ -100,28 +100,28 @@ fn alone_on(
     let message =
         |bytes: &u64| Traced { at: Duration::ZERO, from: from.clone(), to: to.clone(), bytes: *bytes };
     let original = scenario.flow[flow].calls.as_ref();
-    let calls = Calls {
+    let calls = CallsSpec {
         reply: original.and_then(|calls| calls.reply),
         outstanding: Some(1),
         traced: Some(Arc::new(sizes.iter().map(message).collect())),
         connect: Connecting::AtStart,
-        ..Calls::of(1, Sizes::one(1))
+        ..CallsSpec::new(1, Sizes::one(1))
     };
     let alone = Scenario {
         duration: LONG,
-        linger: Span(0),
-        forget: Span(0),
+        linger: TimeSpan(0),
+        forget: TimeSpan(0),
         bounds: Bounds::default(),
         slowdown: false,
         queue_depths: false,
         watch: None,
         link: scenario.link.iter().map(without_faults).collect(),
         at: Vec::new(),
-        flow: vec![Flow {
+        flow: vec![FlowSpec {
             family: scenario.flow[flow].family,
             calls: Some(calls),
             at: CONNECTED,
-            ..Flow::between(Hosts::from(from.clone()), Hosts::from(to.clone()))
+            ..FlowSpec::between(HostSelector::from(from.clone()), HostSelector::from(to.clone()))
         }],
         ..scenario.clone()
     };
@@ -134,7 +134,7 @@ fn alone_on(
     Ok(run.calls())
 }
 
-fn without_faults(link: &Link) -> Link {
+fn without_faults(link: &LinkSpec) -> LinkSpec {
     let healed = |rules: &Rules| Rules {
         drop: None,
         loss: None,
@@ -146,7 +146,7 @@ fn without_faults(link: &Link) -> Link {
         hold: None,
         ..rules.clone()
     };
-    Link {
+    LinkSpec {
         both: healed(&link.both),
         forward: healed(&link.forward),
         backward: healed(&link.backward),
@@ -176,7 +176,7 @@ fn group(slowdowns: &[(u64, f64)]) -> Option<Group> {
     let mut sorted: Vec<f64> = slowdowns.iter().map(|(_, slowdown)| *slowdown).collect();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
-    // The nearest rank, as in `Times::of`.
+    // The nearest rank, as in `Times::from_durations`.
     let rank = |of_1000: usize| sorted[(count * of_1000).div_ceil(1000).max(1) - 1];
     Some(Group {
         min_bytes: first.0,
@@ -209,7 +209,7 @@ impl fmt::Display for Group {
 }
 
 /// The common properties of calls that take the same time alone: the flow, and the path.
-type Kind = (usize, Arc<str>);
+type CallClass = (usize, Arc<str>);
 
 /// Finds the kind of a call's path.
 struct Kinds<'a> {
@@ -222,7 +222,7 @@ struct Kinds<'a> {
 }
 
 impl Kinds<'_> {
-    fn of(scenario: &Scenario) -> Kinds<'_> {
+    fn from_scenario(scenario: &Scenario) -> Kinds<'_> {
         let nodes = scenario.host.len() + scenario.switch.len();
         let numbers = scenario.node_numbers();
         let mut links = vec![Vec::new(); nodes];
@@ -235,14 +235,14 @@ impl Kinds<'_> {
         }
         Kinds {
             scenario,
-            graph: Graph::of(scenario),
+            graph: Graph::from_scenario(scenario),
             links,
             numbers,
             known: BTreeMap::new(),
         }
     }
 
-    fn kind(&mut self, call: &Call) -> Kind {
+    fn kind(&mut self, call: &Call) -> CallClass {
         if let Some(known) = self.known.get(&call.hosts) {
             return (call.flow, Arc::clone(known));
         }

@@ -19,7 +19,7 @@ use siphasher::sip::SipHasher13;
 use crate::frame::Frame;
 use crate::rng::Rng;
 use crate::trace::Trace;
-use crate::world::{Exit, Node};
+use crate::world::{FrameExit, Node};
 
 /// Reasons for which a switch drops frames.
 const NO_ROUTE: &str = "no_route";
@@ -188,15 +188,15 @@ impl Switch {
         self.routes.get(host)?.map(|set| set as usize)
     }
 
-    fn exit(&mut self, frame: &Frame) -> Exit {
+    fn exit(&mut self, frame: &Frame) -> FrameExit {
         if !self.up {
-            return Exit::Drop(DOWN);
+            return FrameExit::Drop(DOWN);
         }
         let Some(set) = self.ports_for(frame) else {
-            return Exit::Drop(NO_ROUTE);
+            return FrameExit::Drop(NO_ROUTE);
         };
         let ports = &self.sets[set];
-        Exit::Port(ports[self.spread.choose(frame, ports.len())])
+        FrameExit::Port(ports[self.spread.choose(frame, ports.len())])
     }
 }
 
@@ -205,13 +205,13 @@ impl Node for Switch {
         self.arrived.push(frame);
     }
 
-    fn run(&mut self, _now: Instant, out: &mut Vec<(Exit, Frame)>, _trace: &mut Trace) {
+    fn run(&mut self, _now: Instant, out: &mut Vec<(FrameExit, Frame)>, _trace: &mut Trace) {
         let mut arrived = std::mem::take(&mut self.arrived);
         for frame in arrived.drain(..) {
             let exit = self.exit(&frame);
             match exit {
-                Exit::Port(_) => self.forwarded += 1,
-                Exit::Drop(reason) => *self.dropped.entry(reason).or_default() += 1,
+                FrameExit::Port(_) => self.forwarded += 1,
+                FrameExit::Drop(reason) => *self.dropped.entry(reason).or_default() += 1,
             }
             out.push((exit, frame));
         }

@@ -11,8 +11,8 @@
 //! | [`calls`] | messages from endpoint to endpoint, with or without a reply, without a connection |
 //! | [`works`] | operations of queue pairs on the other host's memory |
 //!
-//! The code of the applications is in [`crate::app`]. A new kind is a file, a field of [`Flow`], and its name
-//! in the list below.
+//! The code of the applications is in [`crate::app`]. A new kind is a file, a field of [`FlowSpec`], and its
+//! name in the list below.
 
 pub(crate) mod bulk;
 pub(crate) mod calls;
@@ -23,17 +23,17 @@ pub(crate) mod streams;
 pub(crate) mod works;
 
 use hawser_engine::program::Program;
-use hawser_ir::{AppOp, Source};
+use hawser_ir::{AppOp, ParserInput};
 use hawser_time::Instant;
 
-use crate::app::bulk::Bulk as Silent;
+use crate::app::bulk::BulkEnd as Silent;
 use crate::app::calls::Call;
-use crate::build::{Built, BuiltFlow, OwnScript, START};
+use crate::build::{BuiltFlow, BuiltWorld, OwnScript, START};
+use crate::end_status::EndStanding;
 use crate::report::FlowReport;
-use crate::scenario::units::{Bytes, Span};
-use crate::scenario::{Closing, Connection, Ends, Flow, Opening, Scenario, ScenarioError};
-use crate::standing::EndStanding;
-use connection::{Talk, talk};
+use crate::scenario::units::{DataSize, TimeSpan};
+use crate::scenario::{Closing, Connection, FlowHosts, FlowSpec, Opening, Scenario, ScenarioError};
+use connection::{ConnectionScript, talk};
 
 /// The result of a check.
 type Checked = Result<(), ScenarioError>;
@@ -41,10 +41,10 @@ type Checked = Result<(), ScenarioError>;
 /// A kind of traffic: the table of its keys in a scenario.
 pub(crate) trait Traffic {
     /// Checks the table, and the keys of its flow that have a restricted meaning for it.
-    fn check(&self, scenario: &Scenario, flow: &Flow, path: &str) -> Checked;
+    fn check(&self, scenario: &Scenario, flow: &FlowSpec, path: &str) -> Checked;
 
-    /// Checks that a program of its hosts can carry it; `path` is that of the table. Unless a kind differs, it
-    /// needs connections.
+    /// Checks that a program of its hosts can carry it; `path` is that of the table. Unless a kind differs,
+    /// it needs connections.
     fn check_offer(&self, offers: &ProgramOffers<'_>, path: &str) -> Checked {
         offers.check_connections(path)
     }
@@ -70,12 +70,12 @@ pub(crate) trait Traffic {
     }
 
     /// Returns the scripts of both ends of a connection; without them, both are silent.
-    fn talk(&self, _start: Instant, _seed: u64, _label: &str) -> Talk {
+    fn talk(&self, _start: Instant, _seed: u64, _label: &str) -> ConnectionScript {
         talk(|side| Silent::new(side, 0, 0))
     }
 
     /// Adds the applications of a flow to its hosts: connections, unless a kind has others.
-    fn add(&self, built: &mut Built, flow: &NewFlow<'_>, ends: Ends, own: &mut OwnScript<'_>) {
+    fn add(&self, built: &mut BuiltWorld, flow: &NewFlow<'_>, ends: FlowHosts, own: &mut OwnScript<'_>) {
         let talks = |start, label: &str| self.talk(start, flow.seed, label);
         for connection in ends.connections() {
             connection::add(built, flow, connection, &talks, own);
@@ -91,16 +91,16 @@ pub(crate) trait Traffic {
 /// The ends of a flow, on their hosts.
 pub(crate) trait BuiltEnds {
     /// Returns the report of the flow.
-    fn report(&self, scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport;
+    fn report(&self, scenario: &Scenario, built: &BuiltWorld, flow: &BuiltFlow) -> FlowReport;
 
     /// Returns the standing of both ends, the client's first, unless the flow went well and is over.
-    fn standings(&self, built: &Built, ok: bool) -> Option<Box<[EndStanding; 2]>>;
+    fn standings(&self, built: &BuiltWorld, ok: bool) -> Option<Box<[EndStanding; 2]>>;
 
     /// Returns the bytes that have arrived at the server, and at the client.
-    fn received(&self, built: &Built) -> [u64; 2];
+    fn received(&self, built: &BuiltWorld) -> [u64; 2];
 
     /// Returns an observable field of the client's end.
-    fn value_of(&self, built: &Built, field: &str) -> Option<u64>;
+    fn value_of(&self, built: &BuiltWorld, field: &str) -> Option<u64>;
 
     /// Returns the calls that are done.
     fn calls(&self, _flow: usize) -> Vec<Call> {
@@ -114,13 +114,13 @@ pub(crate) trait BuiltEnds {
     }
 }
 
-/// Lists the kinds: their keys are fields of [`Flow`].
+/// Lists the kinds: their keys are fields of [`FlowSpec`].
 macro_rules! kinds {
     ($($kind:ident),*) => {
         /// The keys of all kinds.
         pub(crate) const KINDS: &[&str] = &[$(stringify!($kind)),*];
 
-        impl Flow {
+        impl FlowSpec {
             /// Returns the tables that are given, by their keys; a checked flow has exactly one.
             pub(crate) fn kinds(&self) -> impl Iterator<Item = (&'static str, &dyn Traffic)> {
                 let given = [$(self.$kind.as_ref().map(|table| table as &dyn Traffic)),*];
@@ -130,12 +130,12 @@ macro_rules! kinds {
 
             /// Returns the flow with each smaller form of its traffic.
             #[must_use]
-            pub fn smaller(&self) -> Vec<Flow> {
+            pub fn smaller(&self) -> Vec<FlowSpec> {
                 let mut flows = Vec::new();
                 $(if let Some(table) = &self.$kind {
                     let mut forms = SmallerForms { table, all: Vec::new() };
                     table.smaller(&mut forms);
-                    let flow = |form| Flow { $kind: Some(form), ..self.clone() };
+                    let flow = |form| FlowSpec { $kind: Some(form), ..self.clone() };
                     flows.extend(forms.all.into_iter().map(flow));
                 })*
                 flows
@@ -146,7 +146,7 @@ macro_rules! kinds {
 
 kinds!(bulk, request, messages, streams, calls, works);
 
-impl Flow {
+impl FlowSpec {
     /// Returns its traffic, or `None` if no table is given.
     pub(crate) fn traffic(&self) -> Option<&dyn Traffic> {
         self.kinds().next().map(|(_, table)| table)
@@ -178,14 +178,14 @@ pub struct Volume {
     /// The maximum number of bytes from server to client.
     pub back: u64,
     /// The pause after each exchange or message.
-    pub pause: Span,
+    pub pause: TimeSpan,
 }
 
 impl Volume {
     /// Returns the bulk transfer of this volume.
     #[must_use]
-    pub fn bulk(self) -> crate::scenario::Bulk {
-        crate::scenario::Bulk { bytes: Bytes(self.bytes), back: Bytes(self.back) }
+    pub fn bulk(self) -> crate::scenario::BulkSpec {
+        crate::scenario::BulkSpec { bytes: DataSize(self.bytes), back: DataSize(self.back) }
     }
 }
 
@@ -194,7 +194,7 @@ pub(crate) struct NewFlow<'a> {
     pub(crate) scenario: &'a Scenario,
     /// Its index in the scenario.
     pub(crate) number: usize,
-    pub(crate) flow: &'a Flow,
+    pub(crate) flow: &'a FlowSpec,
     /// The key of its traffic.
     pub(crate) app: &'static str,
     /// The seed of the run.
@@ -220,7 +220,7 @@ pub(crate) struct ProgramOffers<'a> {
 impl ProgramOffers<'_> {
     pub(crate) fn has(&self, op: AppOp) -> bool {
         let mut parsers = self.program.module().parsers.iter();
-        parsers.any(|parser| parser.source == Source::App(op))
+        parsers.any(|parser| parser.source == ParserInput::App(op))
     }
 
     /// Rejects a program that carries only works.
@@ -296,7 +296,7 @@ fn reject(is_wrong: bool, path: String, message: impl Into<String>) -> Checked {
 }
 
 /// Rejects the keys of a flow that are about connections, and further ones, for a kind without connections.
-fn reject_connection_keys(flow: &Flow, more: &[(&str, bool)], path: &str, message: &str) -> Checked {
+fn reject_connection_keys(flow: &FlowSpec, more: &[(&str, bool)], path: &str, message: &str) -> Checked {
     let keys = [
         ("one_port", flow.one_port),
         ("again", flow.again > 0),
@@ -307,7 +307,7 @@ fn reject_connection_keys(flow: &Flow, more: &[(&str, bool)], path: &str, messag
         ("abort", flow.abort.is_some()),
         ("refusals", flow.refusals),
         ("read_rate", flow.read_rate.is_some()),
-        ("read_stop", flow.read_stop != Span::default()),
+        ("read_stop", flow.read_stop != TimeSpan::default()),
         ("send_buffer", flow.send_buffer.is_some()),
         ("receive_buffer", flow.receive_buffer.is_some()),
     ];
@@ -316,7 +316,7 @@ fn reject_connection_keys(flow: &Flow, more: &[(&str, bool)], path: &str, messag
 }
 
 /// Rejects `one_way` for a flow whose server sends data.
-fn check_one_way(flow: &Flow, path: &str, sends_back: bool) -> Checked {
+fn check_one_way(flow: &FlowSpec, path: &str, sends_back: bool) -> Checked {
     let is_wrong = flow.one_way && sends_back;
     let checked = reject(is_wrong, format!("{path}.one_way"), "the server sends data here");
     checked.map_err(|error| error.with_hint("remove `one_way`, or the data of the server"))

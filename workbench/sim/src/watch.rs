@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use crate::build::{Built, BuiltFlow, START};
+use crate::build::{BuiltFlow, BuiltWorld, START};
 use crate::host::Host;
-use crate::world::End;
+use crate::world::StopReason;
 
 /// A request for samples: their interval, their fields and their receiver.
-pub struct Watch<'a> {
+pub struct SampleRequest<'a> {
     /// The time between two samples, and before the first.
     pub every: Duration,
     /// The program's observable fields to sample, on the clients' side of each flow.
     pub fields: &'a [&'a str],
     /// Receives the samples.
-    pub reported: &'a mut dyn FnMut(&Moment),
+    pub reported: &'a mut dyn FnMut(&RunSample),
 }
 
 /// The state of a run at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct RunSample {
     /// The time since the start.
     pub at: Duration,
     /// The flows, one per connection.
@@ -34,8 +34,8 @@ pub struct Moment {
 pub struct FlowMoment {
     /// The bytes that the server has read, and those that the client has read.
     pub received: [u64; 2],
-    /// The values of [`Watch::fields`]. A value is `None` while there is no connection, or if the program
-    /// does not make the field observable.
+    /// The values of [`SampleRequest::fields`]. A value is `None` while there is no connection, or if the
+    /// program does not make the field observable.
     pub values: Vec<Option<u64>>,
 }
 
@@ -50,9 +50,14 @@ pub struct LinkMoment {
     pub waiting: u64,
 }
 
-impl Watch<'_> {
+impl SampleRequest<'_> {
     /// Runs a world and samples it.
-    pub(crate) fn run(self, built: &mut Built, until: Instant, progress: &mut dyn FnMut(Instant)) -> End {
+    pub(crate) fn run(
+        self,
+        built: &mut BuiltWorld,
+        until: Instant,
+        progress: &mut dyn FnMut(Instant),
+    ) -> StopReason {
         let every = self.every.max(Duration::from_nanos(1));
         let mut next = START + every;
         loop {
@@ -62,7 +67,7 @@ impl Watch<'_> {
                 &mut *progress,
             );
             (self.reported)(&moment(built, self.fields));
-            if end != End::Time || next >= until {
+            if end != StopReason::Time || next >= until {
                 return end;
             }
             next += every;
@@ -70,7 +75,7 @@ impl Watch<'_> {
     }
 }
 
-fn moment(built: &mut Built, fields: &[&str]) -> Moment {
+fn moment(built: &mut BuiltWorld, fields: &[&str]) -> RunSample {
     let now = built.world.now();
     let links = (0..built.pipes.len()).map(|number| {
         let pipe = built.world.pipe_mut(number);
@@ -82,10 +87,10 @@ fn moment(built: &mut Built, fields: &[&str]) -> Moment {
     });
     let links = links.collect();
     let flows = built.flows.iter().map(|flow| flow_moment(built, flow, fields));
-    Moment { at: now - START, flows: flows.collect(), links }
+    RunSample { at: now - START, flows: flows.collect(), links }
 }
 
-fn flow_moment(built: &Built, flow: &BuiltFlow, fields: &[&str]) -> FlowMoment {
+fn flow_moment(built: &BuiltWorld, flow: &BuiltFlow, fields: &[&str]) -> FlowMoment {
     let value_of = |field: &&str| flow.ends.value_of(built, field);
     FlowMoment {
         received: flow.ends.received(built),

@@ -16,7 +16,7 @@ const INBOX_MAX: usize = 65_536;
 
 /// The queue of a host's device, which accepts frames ahead of the line.
 #[derive(Debug)]
-struct Device {
+struct DeviceQueue {
     /// The bytes that wait in front of all lines of the host.
     pool: Arc<Pool>,
     /// The maximum number of bytes in the pool.
@@ -33,7 +33,7 @@ pub struct SimWire {
     outbox: Vec<Frame>,
     /// The number of bytes in the outbox.
     outbox_bytes: u64,
-    device: Option<Device>,
+    device: Option<DeviceQueue>,
     overflow: u64,
     super_segments: u64,
 }
@@ -72,7 +72,7 @@ impl SimWire {
     /// Limits the device to `limit` bytes ahead of its lines, whose queues share `pool`.
     #[must_use]
     pub fn behind(self, pool: Arc<Pool>, limit: u64) -> SimWire {
-        SimWire { device: Some(Device { pool, limit }), ..self }
+        SimWire { device: Some(DeviceQueue { pool, limit }), ..self }
     }
 
     /// Returns the number of super-segments that were cut.
@@ -105,7 +105,7 @@ impl SimWire {
     /// Returns the number of bytes that the device can accept now.
     #[must_use]
     pub fn free(&self) -> usize {
-        let Some(Device { pool, limit }) = &self.device else {
+        let Some(DeviceQueue { pool, limit }) = &self.device else {
             return usize::MAX;
         };
         limit.saturating_sub(pool.used() + self.outbox_bytes) as usize

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use hawser_time::Instant;
 
 use crate::frame::Frame;
-use crate::link::pause::{Ingress, Order, Pauses};
+use crate::link::pause::{Ingress, PauseFrame, Pauses};
 use crate::link::{Pipe, Profile};
 use crate::pcap;
 use crate::scenario::PAUSE_BYTES;
@@ -23,7 +23,7 @@ const INSTANT_MAX: u64 = 1 << 20;
 
 /// The destination of a frame that a node has finished with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum FrameExit {
     /// The frame leaves by the port of this number; ports count from 0 in the order of [`World::connect`].
     Port(usize),
     /// The node drops the frame, for this reason.
@@ -36,7 +36,7 @@ pub trait Node {
     fn arrive(&mut self, now: Instant, frame: Frame);
 
     /// Does all work that is due at `now`. Frames that leave or are dropped go to `out`.
-    fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, trace: &mut Trace);
+    fn run(&mut self, now: Instant, out: &mut Vec<(FrameExit, Frame)>, trace: &mut Trace);
 
     /// Returns the next time at which the node has work to do even if no frame arrives.
     fn next_deadline(&self) -> Option<Instant>;
@@ -61,7 +61,7 @@ pub trait Node {
 
 /// A scheduled change of a link.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum LinkChange {
     /// The link is cut (`false`) or restored (`true`).
     Up(bool),
     /// The link gets these parameters.
@@ -70,7 +70,7 @@ pub enum Change {
 
 /// The reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum StopReason {
     /// The condition was met.
     Met,
     /// The time was up.
@@ -122,16 +122,16 @@ impl Idle {
 /// repeatedly.
 pub struct World<N> {
     now: Instant,
-    agenda: Wheel<Target>,
-    nodes: Vec<Seat<N>>,
+    agenda: Wheel<EventTarget>,
+    nodes: Vec<NodeSlot<N>>,
     pipes: Vec<Joint>,
-    changes: Vec<(usize, Change)>,
-    record: Record,
+    changes: Vec<(usize, LinkChange)>,
+    record: EventLog,
     /// Scheduled changes of nodes that go down or come up.
     falls: Vec<(usize, bool)>,
-    pcap: Option<pcap::Writer<Box<dyn Write>>>,
+    pcap: Option<pcap::PcapWriter<Box<dyn Write>>>,
     pcap_error: Option<std::io::Error>,
-    out: Vec<(Exit, Frame)>,
+    out: Vec<(FrameExit, Frame)>,
     instant: u64,
     events: u64,
     idle: Idle,
@@ -139,10 +139,10 @@ pub struct World<N> {
     sent: u64,
 }
 
-/// The fate of a frame. A frame that is not duplicated begins with [`Fate::Sent`] and ends with
-/// [`Fate::Delivered`] or [`Fate::Lost`].
+/// The fate of a frame. A frame that is not duplicated begins with [`FrameFate::Sent`] and ends with
+/// [`FrameFate::Delivered`] or [`FrameFate::Lost`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FrameFate {
     /// The frame enters its first pipe.
     Sent,
     /// The frame leaves a pipe at a node that forwards frames.
@@ -158,7 +158,7 @@ pub enum Fate {
 
 /// A frame at one moment of its path.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct FrameSighting<'a> {
     /// The time of the event.
     pub at: Instant,
     /// The node that sent it into the pipe, or that dropped it.
@@ -166,50 +166,50 @@ pub struct Sight<'a> {
     /// The pipe that it passes through, or `None` if a node dropped it.
     pub pipe: Option<usize>,
     /// The frame's fate at this moment.
-    pub fate: Fate,
+    pub fate: FrameFate,
     /// The frame, as it is at this moment.
     pub frame: &'a Frame,
 }
 
 /// Receives the fate of each frame.
-pub type Watcher = Box<dyn FnMut(&Sight<'_>)>;
+pub type Watcher = Box<dyn FnMut(&FrameSighting<'_>)>;
 
 /// Records of all events.
 #[derive(Default)]
-struct Record {
+struct EventLog {
     trace: Trace,
     watcher: Option<Watcher>,
 }
 
-impl Record {
-    fn frame(&mut self, at: Instant, (from, pipe): (usize, Option<usize>), fate: Fate, frame: &Frame) {
+impl EventLog {
+    fn frame(&mut self, at: Instant, (from, pipe): (usize, Option<usize>), fate: FrameFate, frame: &Frame) {
         // A frame's entry into a pipe shows in its later fate. Nodes use places beyond those of pipes.
         let place = pipe.unwrap_or(usize::MAX - from);
         match fate {
-            Fate::Sent | Fate::Forwarded => {}
-            Fate::Arrived => self.trace.passed(at, place, frame),
-            Fate::Delivered => self.trace.frame(at, place, "delivered", frame),
-            Fate::Lost(rule) => self.trace.frame(at, place, rule, frame),
+            FrameFate::Sent | FrameFate::Forwarded => {}
+            FrameFate::Arrived => self.trace.passed(at, place, frame),
+            FrameFate::Delivered => self.trace.frame(at, place, "delivered", frame),
+            FrameFate::Lost(rule) => self.trace.frame(at, place, rule, frame),
         }
         if let Some(watcher) = &mut self.watcher {
-            watcher(&Sight { at, from, pipe, fate, frame });
+            watcher(&FrameSighting { at, from, pipe, fate, frame });
         }
     }
 }
 
 /// The target of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
+enum EventTarget {
     Change(usize),
     Fall(usize),
     Pipe(usize),
     Node(usize),
     /// A pause frame of a node arrives.
-    Pause(u32, Order),
+    Pause(u32, PauseFrame),
 }
 
 /// A node with its ports and schedule.
-struct Seat<N> {
+struct NodeSlot<N> {
     node: N,
     /// The pipe behind each port.
     ports: Vec<usize>,
@@ -240,7 +240,7 @@ impl<N: Node> World<N> {
             nodes: Vec::new(),
             pipes: Vec::new(),
             changes: Vec::new(),
-            record: Record::default(),
+            record: EventLog::default(),
             falls: Vec::new(),
             pcap: None,
             pcap_error: None,
@@ -255,7 +255,7 @@ impl<N: Node> World<N> {
     /// Adds a node and returns its number.
     pub fn add(&mut self, node: N) -> usize {
         self.nodes
-            .push(Seat { node, ports: Vec::new(), scheduled: None, called: false, ingress: None });
+            .push(NodeSlot { node, ports: Vec::new(), scheduled: None, called: false, ingress: None });
         self.nodes.len() - 1
     }
 
@@ -285,19 +285,19 @@ impl<N: Node> World<N> {
     }
 
     /// Schedules a change of a pipe.
-    pub fn schedule(&mut self, at: Instant, pipe: usize, change: Change) {
+    pub fn schedule(&mut self, at: Instant, pipe: usize, change: LinkChange) {
         self.changes.push((pipe, change));
-        self.enter(at, Target::Change(self.changes.len() - 1));
+        self.enter(at, EventTarget::Change(self.changes.len() - 1));
     }
 
     /// Schedules the time at which a node goes down or comes up.
     pub fn schedule_fall(&mut self, at: Instant, node: usize, up: bool) {
         self.falls.push((node, up));
-        self.enter(at, Target::Fall(self.falls.len() - 1));
+        self.enter(at, EventTarget::Fall(self.falls.len() - 1));
     }
 
     /// Writes every frame that a node sends to a capture, before any rule changes it.
-    pub fn capture(&mut self, pcap: pcap::Writer<Box<dyn Write>>) {
+    pub fn capture(&mut self, pcap: pcap::PcapWriter<Box<dyn Write>>) {
         self.pcap = Some(pcap);
     }
 
@@ -336,7 +336,7 @@ impl<N: Node> World<N> {
         until: Instant,
         met: impl Fn(&N) -> bool,
         mut progress: impl FnMut(Instant),
-    ) -> End {
+    ) -> StopReason {
         self.run_with_pauses(until, met, |events, at| {
             if events.is_multiple_of(4096) {
                 progress(at);
@@ -353,7 +353,7 @@ impl<N: Node> World<N> {
         until: Instant,
         met: impl Fn(&N) -> bool,
         mut pause: impl FnMut(u64, Instant) -> bool,
-    ) -> End {
+    ) -> StopReason {
         for i in 0..self.nodes.len() {
             self.reschedule_node(i);
         }
@@ -362,23 +362,23 @@ impl<N: Node> World<N> {
         while left > 0 {
             let Some((at, target)) = self.agenda.take(until) else {
                 if self.agenda.is_empty() {
-                    return End::Idle;
+                    return StopReason::Idle;
                 }
                 self.now = self.now.max(until);
-                return End::Time;
+                return StopReason::Time;
             };
             if !self.advance(at) {
-                return End::Stalled;
+                return StopReason::Stalled;
             }
             match target {
-                Target::Change(i) => self.change(i),
-                Target::Fall(i) => self.fall(i),
-                Target::Pipe(i) => self.pass(i),
-                Target::Pause(node, order) => self.pause(node as usize, order),
-                Target::Node(i) => {
+                EventTarget::Change(i) => self.change(i),
+                EventTarget::Fall(i) => self.fall(i),
+                EventTarget::Pipe(i) => self.pass(i),
+                EventTarget::Pause(node, order) => self.pause(node as usize, order),
+                EventTarget::Node(i) => {
                     self.run_node(i);
                     if self.idle.is_over() {
-                        return End::NoProgress;
+                        return StopReason::NoProgress;
                     }
                     let still = !met(&self.nodes[i].node);
                     left = left + usize::from(still) - usize::from(unmet[i]);
@@ -386,10 +386,10 @@ impl<N: Node> World<N> {
                 }
             }
             if pause(self.events, at) && left > 0 {
-                return End::Paused;
+                return StopReason::Paused;
             }
         }
-        End::Met
+        StopReason::Met
     }
 
     /// Returns the current time.
@@ -445,7 +445,7 @@ impl<N: Node> World<N> {
         self.instant < INSTANT_MAX
     }
 
-    fn enter(&mut self, at: Instant, target: Target) {
+    fn enter(&mut self, at: Instant, target: EventTarget) {
         self.agenda.add(at.max(self.now), target);
     }
 
@@ -454,10 +454,10 @@ impl<N: Node> World<N> {
         let (index, change) = &self.changes[number];
         let (index, joint, record) = (*index, &mut self.pipes[*index], &mut self.record);
         let place = (joint.from, Some(index));
-        let mut lost = |at, rule, frame: &Frame| record.frame(at, place, Fate::Lost(rule), frame);
+        let mut lost = |at, rule, frame: &Frame| record.frame(at, place, FrameFate::Lost(rule), frame);
         match change {
-            Change::Tune(profile) => joint.pipe.tune(now, profile, &mut lost),
-            Change::Up(up) => joint.pipe.set_up(now, *up, &mut lost),
+            LinkChange::Tune(profile) => joint.pipe.tune(now, profile, &mut lost),
+            LinkChange::Up(up) => joint.pipe.set_up(now, *up, &mut lost),
         }
         self.reschedule_pipe(index);
         self.call_sender(index);
@@ -476,7 +476,7 @@ impl<N: Node> World<N> {
                 self.pipes[*pipe]
                     .pipe
                     .empty_queue(now, &mut |at, rule, frame: &Frame| {
-                        record.frame(at, place, Fate::Lost(rule), frame);
+                        record.frame(at, place, FrameFate::Lost(rule), frame);
                     });
             }
         }
@@ -496,12 +496,12 @@ impl<N: Node> World<N> {
         let (record, place) = (&mut self.record, (joint.from, Some(index)));
         let seat = &mut self.nodes[to];
         let fate = if seat.node.forwards() {
-            Fate::Arrived
+            FrameFate::Arrived
         } else {
-            Fate::Delivered
+            FrameFate::Delivered
         };
         while let Some(mut frame) = joint.pipe.pop(now, &mut |at, rule, frame| {
-            record.frame(at, place, Fate::Lost(rule), frame);
+            record.frame(at, place, FrameFate::Lost(rule), frame);
         }) {
             record.frame(now, place, fate, &frame);
             frame.ingress = joint.ingress;
@@ -509,7 +509,7 @@ impl<N: Node> World<N> {
             seat.called = true;
         }
         self.reschedule_pipe(index);
-        if fate == Fate::Arrived {
+        if fate == FrameFate::Arrived {
             // A node that forwards frames takes no time for it, and needs no entry of its own.
             self.work(to);
         } else {
@@ -537,12 +537,12 @@ impl<N: Node> World<N> {
         while let Some((order, back)) = ingress.take_order() {
             let at = self.pipes[back].pipe.control(self.now, PAUSE_BYTES);
             let at = ingress.arrives(order, at);
-            self.enter(at, Target::Pause(node as u32, order));
+            self.enter(at, EventTarget::Pause(node as u32, order));
         }
     }
 
     /// Applies a pause frame of a node to the queue at the other end of the link.
-    fn pause(&mut self, node: usize, order: Order) {
+    fn pause(&mut self, node: usize, order: PauseFrame) {
         let now = self.now;
         let ingress = self.nodes[node].ingress.as_ref();
         let Some((index, precedences)) = ingress.and_then(|ingress| ingress.obeyed(order, now)) else {
@@ -553,7 +553,7 @@ impl<N: Node> World<N> {
         joint
             .pipe
             .pause(now, precedences, &mut |at, rule, frame: &Frame| {
-                record.frame(at, place, Fate::Lost(rule), frame);
+                record.frame(at, place, FrameFate::Lost(rule), frame);
             });
         self.reschedule_pipe(index);
         self.call_sender(index);
@@ -584,10 +584,10 @@ impl<N: Node> World<N> {
         }
         for (exit, frame) in out.drain(..) {
             match exit {
-                Exit::Port(port) => self.send(index, port, frame),
-                Exit::Drop(reason) => {
+                FrameExit::Port(port) => self.send(index, port, frame),
+                FrameExit::Drop(reason) => {
                     self.record
-                        .frame(self.now, (index, None), Fate::Lost(reason), &frame);
+                        .frame(self.now, (index, None), FrameFate::Lost(reason), &frame);
                 }
             }
         }
@@ -601,19 +601,19 @@ impl<N: Node> World<N> {
         };
         let place = (from, Some(index));
         if seat.node.forwards() {
-            self.record.frame(self.now, place, Fate::Forwarded, &frame);
+            self.record.frame(self.now, place, FrameFate::Forwarded, &frame);
         } else {
             self.idle.sent(&frame);
             self.sent += 1;
             frame.number = self.sent;
-            self.record.frame(self.now, place, Fate::Sent, &frame);
+            self.record.frame(self.now, place, FrameFate::Sent, &frame);
             self.write(&frame);
         }
         let record = &mut self.record;
         self.pipes[index]
             .pipe
             .push(self.now, frame, &mut |at, rule, frame| {
-                record.frame(at, place, Fate::Lost(rule), frame);
+                record.frame(at, place, FrameFate::Lost(rule), frame);
             });
         self.give_back(index);
         self.reschedule_pipe(index);
@@ -652,7 +652,7 @@ impl<N: Node> World<N> {
         };
         if joint.scheduled.is_none_or(|earlier| at < earlier) {
             joint.scheduled = Some(at);
-            self.enter(at, Target::Pipe(index));
+            self.enter(at, EventTarget::Pipe(index));
         }
     }
 
@@ -668,7 +668,7 @@ impl<N: Node> World<N> {
         };
         if seat.scheduled.is_none_or(|earlier| at < earlier) {
             seat.scheduled = Some(at);
-            self.enter(at, Target::Node(index));
+            self.enter(at, EventTarget::Node(index));
         }
     }
 }

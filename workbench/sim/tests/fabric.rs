@@ -13,7 +13,7 @@ use hawser_engine::program::Program;
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
 use hawser_sim::report::{LinkReport, Report};
-use hawser_sim::world::Fate;
+use hawser_sim::world::FrameFate;
 use hawser_sim::{Options, ResolveError, Scenario, run};
 
 /// The bytes of a datagram's headers: the example's and IPv4's.
@@ -355,7 +355,7 @@ fn paths(text: &str, seed: u64) -> (Paths, Report) {
         seed: Some(seed),
         packets: Some(Box::new(move |sight| {
             let spine = sight.pipe.and_then(|pipe| spines[pipe]);
-            if let (Fate::Forwarded, Some(spine)) = (sight.fate, spine) {
+            if let (FrameFate::Forwarded, Some(spine)) = (sight.fate, spine) {
                 let head = &sight.frame.head;
                 let ports = head[20..24].try_into().expect("four bytes");
                 let flow = (head[15], head[19], ports);
@@ -465,7 +465,7 @@ fn consecutive_switches_choose_paths_independently() {
     let options = Options {
         packets: Some(Box::new(move |sight| {
             // Pipes 2 and 4 lead from s, 10 and 12 from u.
-            if let (Fate::Forwarded, Some(pipe @ (2 | 4 | 10 | 12))) = (sight.fate, sight.pipe) {
+            if let (FrameFate::Forwarded, Some(pipe @ (2 | 4 | 10 | 12))) = (sight.fate, sight.pipe) {
                 let ports = sight.frame.head[20..24].try_into().expect("four bytes");
                 into.borrow_mut().entry(ports).or_default().insert(pipe);
             }

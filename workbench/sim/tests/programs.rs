@@ -10,7 +10,7 @@ use std::time::Duration;
 use hawser_engine::program::Program;
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_sim::watch::{Moment, Watch};
+use hawser_sim::watch::{RunSample, SampleRequest};
 use hawser_sim::{Options, Report, ResolveError, Run, RunError, Scenario, run};
 
 fn root() -> PathBuf {
@@ -90,8 +90,8 @@ fn a_watch_sees_every_sample_and_does_not_change_the_run() {
     );
     let report = good(&scenario);
     let mut moments = Vec::new();
-    let mut reported = |moment: &Moment| moments.push(moment.clone());
-    let watch = Watch {
+    let mut reported = |moment: &RunSample| moments.push(moment.clone());
+    let watch = SampleRequest {
         every: Duration::from_millis(10),
         fields: &["retransmissions", "nothing"],
         reported: &mut reported,

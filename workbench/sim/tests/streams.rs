@@ -9,8 +9,8 @@ use std::sync::Arc;
 use hawser_engine::program::Program;
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_sim::scenario::Nat;
-use hawser_sim::scenario::units::Span;
+use hawser_sim::scenario::NatSpec;
+use hawser_sim::scenario::units::TimeSpan;
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 /// A program of streams for a path without losses.
@@ -246,9 +246,9 @@ fn streams_go_on_through_a_translator_that_rebinds() {
         );
         scenario.flow[0].family = Some(family);
         (scenario.flow[0].from, scenario.flow[0].to) = (sides[0].into(), sides[1].into());
-        scenario.link[0].nat = Some(Nat {
+        scenario.link[0].nat = Some(NatSpec {
             inside: sides[0].to_owned(),
-            rebind: vec![Span(500_000_000), Span(3_000_000_000)],
+            rebind: vec![TimeSpan(500_000_000), TimeSpan(3_000_000_000)],
             moves,
         });
         let report = good(go(&scenario));
@@ -302,9 +302,9 @@ fn a_program_that_does_not_follow_its_peer_is_found() {
         "",
     );
     good(go(&scenario));
-    scenario.link[0].nat = Some(Nat::default());
+    scenario.link[0].nat = Some(NatSpec::default());
     good(go(&scenario));
-    scenario.link[0].nat = Some(Nat { rebind: vec![Span(500_000_000)], ..Nat::default() });
+    scenario.link[0].nat = Some(NatSpec { rebind: vec![TimeSpan(500_000_000)], ..NatSpec::default() });
     let report = go(&scenario);
     let wanted = "Connection timed out";
     assert!(

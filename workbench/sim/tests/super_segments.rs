@@ -108,13 +108,13 @@ deploy {
 ";
 
 /// The packets on the link, and the number of super-segments that the device cut.
-struct Sent {
+struct SentPackets {
     packets: Vec<Vec<u8>>,
     super_segments: u64,
     wrong: u64,
 }
 
-fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) -> Sent {
+fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) -> SentPackets {
     let address = |last: u8| match v6 {
         true => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(last)]),
         false => IpAddr::from([10, 0, 0, last]),
@@ -129,7 +129,7 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
     let handle = stack
         .connect(Instant::ORIGIN, SocketAddr::new(address(2), 80), None)
         .expect("a flow");
-    let mut sent = Sent { packets: Vec::new(), super_segments: 0, wrong: 0 };
+    let mut sent = SentPackets { packets: Vec::new(), super_segments: 0, wrong: 0 };
     let bytes: Vec<u8> = (0..200_000u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8)
         .collect();

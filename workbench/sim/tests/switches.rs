@@ -11,7 +11,7 @@ use hawser_engine::program::Program;
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
 use hawser_sim::report::{LinkReport, Report};
-use hawser_sim::world::Fate;
+use hawser_sim::world::FrameFate;
 use hawser_sim::{Options, ResolveError, Scenario, run};
 
 fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveError> {
@@ -75,13 +75,13 @@ fn a_packet_takes_serialisation_and_propagation_per_hop() {
             (1_000_000_000, 5000),
         ];
         let mut at = sent;
-        let mut expected = vec![(at, Fate::Sent, size)];
+        let mut expected = vec![(at, FrameFate::Sent, size)];
         for (hop, (rate, delay)) in hops.into_iter().enumerate() {
             at += size * 8 * 1_000_000_000 / rate + delay;
             if hop + 1 == hops.len() {
-                expected.push((at, Fate::Delivered, size));
+                expected.push((at, FrameFate::Delivered, size));
             } else {
-                expected.extend([(at, Fate::Arrived, size), (at, Fate::Forwarded, size)]);
+                expected.extend([(at, FrameFate::Arrived, size), (at, FrameFate::Forwarded, size)]);
             }
         }
         assert_eq!(*seen, expected);
@@ -154,7 +154,7 @@ fn a_switch_that_is_down_drops_all_packets() {
         let into = Rc::clone(&arrivals);
         let options = Options {
             packets: Some(Box::new(move |sight| {
-                if sight.fate == Fate::Delivered {
+                if sight.fate == FrameFate::Delivered {
                     into.borrow_mut().push(sight.at.as_nanos() - 1_000_000_000);
                 }
             })),
@@ -207,12 +207,12 @@ fn every_sent_packet_is_delivered_or_dropped() {
             seed: Some(seed),
             packets: Some(Box::new(move |sight| {
                 let fate = match sight.fate {
-                    Fate::Sent => "sent",
-                    Fate::Arrived => "arrived",
-                    Fate::Forwarded => "forwarded",
-                    Fate::Delivered => "delivered",
-                    Fate::Lost(_) if sight.pipe.is_none() => "dropped",
-                    Fate::Lost(_) => "lost",
+                    FrameFate::Sent => "sent",
+                    FrameFate::Arrived => "arrived",
+                    FrameFate::Forwarded => "forwarded",
+                    FrameFate::Delivered => "delivered",
+                    FrameFate::Lost(_) if sight.pipe.is_none() => "dropped",
+                    FrameFate::Lost(_) => "lost",
                 };
                 let mut counts = into.borrow_mut();
                 let (count, bytes) = counts.entry(fate).or_default();
@@ -269,7 +269,7 @@ fn a_capture_has_each_packet_once() {
     let options = Options {
         pcap: Some(Box::new(Shared(Rc::clone(&file)))),
         packets: Some(Box::new(move |sight| {
-            if sight.fate == Fate::Sent {
+            if sight.fate == FrameFate::Sent {
                 *into.borrow_mut() += 16 + sight.frame.len() as u64;
             }
         })),

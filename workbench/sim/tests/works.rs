@@ -13,7 +13,7 @@ use std::time::Duration;
 use hawser_engine::program::Program;
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_sim::watch::{Moment, Watch};
+use hawser_sim::watch::{RunSample, SampleRequest};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 use hawser_testing::{Need, skip};
 
@@ -213,9 +213,10 @@ fn incast(link_rate: u64) -> (f64, f64) {
     }
     let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
     let mut written: Vec<Vec<u64>> = Vec::new();
-    let mut note = |moment: &Moment| written.push(moment.flows.iter().map(|flow| flow.received[0]).collect());
+    let mut note =
+        |moment: &RunSample| written.push(moment.flows.iter().map(|flow| flow.received[0]).collect());
     let options = Options {
-        watch: Some(Watch { every: Duration::from_millis(30), fields: &[], reported: &mut note }),
+        watch: Some(SampleRequest { every: Duration::from_millis(30), fields: &[], reported: &mut note }),
         ..Options::default()
     };
     let report = go_with(&scenario, Engine::Native, options);

@@ -23,31 +23,36 @@ mod condition;
 mod cursor;
 mod image;
 mod literal;
+mod notice_names;
 mod packet;
+mod parse;
 mod payload;
-mod read;
 mod report;
 mod span;
 mod verbs;
-mod words;
 
 use std::sync::Arc;
 
 pub use hawser_engine::program::Program;
 
-pub use bench::{Bench, SetupError};
-pub use read::{Steps, SyntaxError, parse};
-pub use report::{Failure, Place, Report};
+pub use bench::{SetupError, StepBench};
+pub use parse::{StepSyntaxError, Steps, parse};
+pub use report::{StepFailure, StepPosition, StepReport};
 
-use read::{Step, parse_line};
+use parse::{Step, parse_line};
 
 /// Runs the steps of a file up to the first failure. `text` is the file's. With `events`, the report also
 /// contains the effects of each event of the program.
 ///
 /// # Errors
 /// The reason why the program cannot be set up in this way.
-pub fn run(program: Arc<dyn Program>, text: &str, steps: &Steps, events: bool) -> Result<Report, SetupError> {
-    let mut bench = Bench::new(program, steps, events)?;
+pub fn run(
+    program: Arc<dyn Program>,
+    text: &str,
+    steps: &Steps,
+    events: bool,
+) -> Result<StepReport, SetupError> {
+    let mut bench = StepBench::new(program, steps, events)?;
     let mut failure = steps.lines.iter().find_map(|line| bench.step(line).err());
     if let (None, Some(last)) = (&failure, steps.lines.last()) {
         failure = bench.finish(last).err();
@@ -55,7 +60,7 @@ pub fn run(program: Arc<dyn Program>, text: &str, steps: &Steps, events: bool) -
     let source = failure
         .as_ref()
         .and_then(|failure| text.lines().nth(failure.place.line as usize - 1));
-    Ok(Report {
+    Ok(StepReport {
         source: source.unwrap_or_default().to_owned(),
         happened: bench.all_happened().to_vec(),
         failure,
@@ -64,7 +69,7 @@ pub fn run(program: Arc<dyn Program>, text: &str, steps: &Steps, events: bool) -
 
 /// An interactive prompt that executes steps one by one.
 pub struct Prompt {
-    bench: Bench,
+    bench: StepBench,
     number: u32,
 }
 
@@ -74,7 +79,7 @@ impl Prompt {
     /// # Errors
     /// The reason why the program cannot be set up in this way.
     pub fn new(program: Arc<dyn Program>, events: bool) -> Result<Prompt, SetupError> {
-        Ok(Prompt { bench: Bench::new(program, &Steps::default(), events)?, number: 0 })
+        Ok(Prompt { bench: StepBench::new(program, &Steps::default(), events)?, number: 0 })
     }
 
     /// Executes the step in a line, and returns the resulting log as steps.
@@ -121,7 +126,7 @@ pub struct Decoder(packet::Format);
 
 /// A decoded packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoded {
+pub struct DecodedPacket {
     /// The packet as it is written in files of steps.
     pub text: String,
     /// The packet's numbers, by the names of their fields.
@@ -141,13 +146,13 @@ impl Decoder {
 
     /// Decodes a packet by the blueprint of this name. Returns `None` if it does not match.
     #[must_use]
-    pub fn decode(&self, blueprint: &str, frame: &hawser_sim::frame::Frame) -> Option<Decoded> {
+    pub fn decode(&self, blueprint: &str, frame: &hawser_sim::frame::Frame) -> Option<DecodedPacket> {
         let blueprints = &self.0.module().blueprints;
         let index = blueprints.iter().position(|known| known.name == blueprint)?;
         let mut frame = frame.clone();
         frame.complete();
         let opened = self.0.open(index, &frame).ok()?;
-        Some(Decoded {
+        Some(DecodedPacket {
             text: self.0.show(&opened).to_string(),
             numbers: self.0.numbers(&opened),
             payload: opened.payload_len(),

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::beside::become_program;
+use crate::companions::become_program;
 use crate::exit::Outcome;
 
 /// Measure Hawser beside Linux's TCP and smoltcp: bulk, rr, connect, stack, check, …

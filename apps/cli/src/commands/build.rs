@@ -135,7 +135,8 @@ pub(super) fn checked(file: &Path) -> Result<Module, Exit> {
 /// name of a built-in program is given with its folder, as in `./tcp`.
 pub(super) fn compiled(file: &Path) -> Result<Compilation, Exit> {
     if let Some(name) = built_in(file) {
-        let loaded = programs::Loaded::open(name, Some(programs::Engine::Interp)).map_err(Exit::failed)?;
+        let loaded =
+            programs::LoadedProgram::open(name, Some(programs::Engine::Interp)).map_err(Exit::failed)?;
         let module = Module::clone(loaded.module());
         let mut sources = SourceMap::default();
         for (path, text) in &module.files {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hawser::host::{TunOptions, TunWire, netns};
-use hawser::interact::kernel::{self, Options, Subject};
-use hawser::testkit::script::Target;
+use hawser::interact::kernel::{self, CapabilitySubject, Options};
+use hawser::testkit::script::RunTarget;
 use serde_json::{Value, json};
 
-use crate::beside;
+use crate::companions;
 use crate::exit::Outcome;
 use crate::version;
 
@@ -91,7 +91,7 @@ fn survey() -> Vec<Capability> {
         ("eBPF", "hawser kernel", ebpf),
         ("AF_XDP", "--dev xdp:NAME", xdp),
         ("DPDK", "--dev dpdk:DEVICE", || {
-            Target::Dpdk.missing().map(str::to_owned)
+            RunTarget::Dpdk.missing().map(str::to_owned)
         }),
         ("MPTCP", "--over mptcp", mptcp),
         ("SCTP", "--over sctp", sctp),
@@ -134,7 +134,9 @@ fn tun() -> Option<String> {
 fn ebpf() -> Option<String> {
     match kernel::survey_kernel(&Options::default()) {
         Ok(capabilities) => {
-            let load = capabilities.into_iter().find(|it| it.subject == Subject::Load);
+            let load = capabilities
+                .into_iter()
+                .find(|it| it.subject == CapabilitySubject::Load);
             load.and_then(|load| load.missing).map(|why| why.to_string())
         }
         Err(error) => Some(error.to_string()),
@@ -142,7 +144,7 @@ fn ebpf() -> Option<String> {
 }
 
 fn xdp() -> Option<String> {
-    match Target::Xdp.missing() {
+    match RunTarget::Xdp.missing() {
         Some(why) => Some(why.to_owned()),
         None if rustix::process::geteuid().is_root() && !netns::is_in_user_namespace() => None,
         None => {
@@ -193,6 +195,7 @@ fn tool(name: &str, package: &str) -> Option<String> {
 }
 
 fn evaluation(program: &str) -> Option<String> {
-    let is_there = beside::beside(program).is_some() || Command::new(program).arg("--help").output().is_ok();
+    let is_there =
+        companions::beside(program).is_some() || Command::new(program).arg("--help").output().is_ok();
     (!is_there).then(|| format!("there is no {program}: cargo build --manifest-path evaluation/Cargo.toml"))
 }

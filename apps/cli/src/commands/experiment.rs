@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::beside::become_program;
+use crate::companions::become_program;
 use crate::exit::Outcome;
 
 /// Repeat the papers' measurements on emulated networks: multi-baseline, multi-aggregate, …

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hawser::lab::units::Span;
+use hawser::lab::units::TimeSpan;
 use hawser::race::resolve::{Config, Resolver};
 use hawser::runs::files;
 use hawser::session::Congestion;
 use hawser::session::document::{PORT, Stack};
 use hawser::session::relay::{Destination, Gateway, Token};
-use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
+use hawser_gateway::{AllowList, Clients, GatewayConfig, GatewayEvent, GatewayLimits, serve};
 use serde_json::{Value, json};
 
 use crate::device::{RouterArgs, StackArgs};
@@ -19,7 +19,9 @@ use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
 use crate::interrupt::Interrupts;
 use crate::output;
-use crate::session::{Asked, Invitation, SessionArgs, Wait, exchange, listen, parse_congestion, runtime};
+use crate::session::{
+    Invitation, RequestedRole, SessionArgs, Wait, exchange, listen, parse_congestion, runtime,
+};
 
 /// Connect streams of sessions onwards to allowed destinations
 ///
@@ -64,7 +66,7 @@ struct ServeArgs {
     /// The time without a byte after which the gateway ends a connection: 2 h 4 min by default, the minimum
     /// of RFC 5382 for translators
     #[arg(long, value_name = "TIME", default_value = "7440s")]
-    idle: Span,
+    idle: TimeSpan,
     /// The certificate, as PEM; by default a new one is generated
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -167,7 +169,7 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
              destinations, and `--allow public` all public addresses"
         );
     }
-    let limits = Limits { idle: Duration::from_nanos(args.idle.0), ..Limits::default() };
+    let limits = GatewayLimits { idle: Duration::from_nanos(args.idle.0), ..GatewayLimits::default() };
     let wait = Wait {
         addresses: args.listen.clone(),
         port: args.listen.first().map_or(PORT, SocketAddr::port),
@@ -203,31 +205,31 @@ fn rules(path: &Path) -> Result<AllowList, Exit> {
     AllowList::parse_file(&text).map_err(|error| Exit::input(format!("{}: {error}", path.display())))
 }
 
-fn report(event: &Event, json: bool) {
+fn report(event: &GatewayEvent, json: bool) {
     match json {
         true => println!("{}", as_json(event)),
         false => eprintln!("{event}"),
     }
 }
 
-fn as_json(event: &Event) -> Value {
+fn as_json(event: &GatewayEvent) -> Value {
     match event {
-        Event::Accepted { client } => json!({ "event": "accepted", "client": &**client }),
-        Event::Refused { why } => json!({ "event": "refused", "why": why }),
-        Event::Connected { client, destination, address } => {
+        GatewayEvent::Accepted { client } => json!({ "event": "accepted", "client": &**client }),
+        GatewayEvent::Refused { why } => json!({ "event": "refused", "why": why }),
+        GatewayEvent::Connected { client, destination, address } => {
             json!({ "event": "connected", "client": &**client, "destination": destination.to_string(),
                      "address": address.to_string() })
         }
-        Event::Denied { client, destination, reply, why } => {
+        GatewayEvent::Denied { client, destination, reply, why } => {
             let destination = destination.as_ref().map(ToString::to_string);
             json!({ "event": "denied", "client": &**client, "destination": destination,
                     "reply": reply.code(), "why": why })
         }
-        Event::Ended { client, destination, carried, end } => {
+        GatewayEvent::Ended { client, destination, carried, end } => {
             json!({ "event": "ended", "client": &**client, "destination": destination.to_string(),
                      "up": carried.up, "down": carried.down, "how": format!("{end:?}").to_lowercase() })
         }
-        Event::Left { client } => json!({ "event": "left", "client": &**client }),
+        GatewayEvent::Left { client } => json!({ "event": "left", "client": &**client }),
     }
 }
 
@@ -237,7 +239,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 fn cat(args: &CatArgs) -> Outcome {
     let destination = Destination::parse(&args.to).map_err(Exit::usage)?;
     let token = Token::read(&args.token).map_err(Exit::input)?;
-    let Asked::Call(document) = args.session.asked()? else {
+    let RequestedRole::Call(document) = args.session.asked()? else {
         return Err(Exit::usage(
             "the command needs a gateway: hawser gateway cat HOST[:PORT] …",
         ));

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Outcome};
 use crate::http::{self, GetError};
 use crate::interrupt::Interrupts;
 use crate::progress;
-use crate::session::{Part, is_harmless};
+use crate::session::{PartialFile, is_harmless};
 
 /// The time in which the end of a connection must reach the server. The command does not wait for a server
 /// that keeps its own end open.
@@ -198,7 +198,7 @@ fn file_name(path: &str) -> Result<PathBuf, Exit> {
 /// until then.
 struct Output {
     writer: Box<dyn Write>,
-    part: Option<Part>,
+    part: Option<PartialFile>,
 }
 
 impl Output {
@@ -209,7 +209,7 @@ impl Output {
         let (file, part) = match is_written_to(path) {
             true => (File::create(path)?, None),
             // A link stays, and the file that it points to is replaced.
-            false => Part::create(&path.canonicalize().unwrap_or_else(|_| path.to_owned()), true)
+            false => PartialFile::create(&path.canonicalize().unwrap_or_else(|_| path.to_owned()), true)
                 .map(|(file, part)| (file, Some(part)))?,
         };
         Ok(Output { writer: Box::new(io::BufWriter::with_capacity(1 << 20, file)), part })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hawser::interact::kernel::{self, Capability, KernelError, Options, Subject};
+use hawser::interact::kernel::{self, Capability, CapabilitySubject, KernelError, Options};
 use hawser::interact::{open_process_bus, parse_span};
 use serde_json::json;
 
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// description of itself.
 fn capabilities(options: &Options, as_json: bool) -> Outcome {
     let mut capabilities = kernel::survey_kernel(options).map_err(exit)?;
-    let is_missing = |it: &Capability| it.subject == Subject::Load && it.missing.is_some();
+    let is_missing = |it: &Capability| it.subject == CapabilitySubject::Load && it.missing.is_some();
     if !capabilities.iter().any(is_missing) {
         let serving = kernel::serve_kernel(&open_process_bus(), options).map_err(exit)?;
         capabilities = serving.capabilities().to_vec();

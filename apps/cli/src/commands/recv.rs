@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::lab::units::Bytes;
+use hawser::lab::units::DataSize;
 use hawser::session::Session;
-use hawser::session::places::{Gate, IDLE_TIMEOUT, Place, Progress, Shares};
+use hawser::session::admission::{AdmissionGate, AdmissionPermit, IDLE_TIMEOUT, ProgressReporter, Shares};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupts;
 use crate::session::{
-    BEGINNING, Budget, CodeArgs, Intake, Opening, Received, SessionArgs, Watch, address, in_time, receive,
-    runtime,
+    BEGINNING, Budget, CodeArgs, Intake, Opening, ReceiveResult, SessionArgs, SessionDisplay, address,
+    in_time, receive, runtime,
 };
 
 /// The maximum number of concurrent callers with `--keep`; one network may have a quarter of them.
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     keep: bool,
     /// The maximum number of bytes over all files of this run; a larger file is rejected before its first byte
     #[arg(long, value_name = "BYTES", default_value = "64GiB")]
-    max_bytes: Bytes,
+    max_bytes: DataSize,
     /// Print events as JSON, one object per line, and at the end the bytes of each path
     #[arg(long)]
     json: bool,
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             "standard output cannot take both the file and --json",
         ));
     }
-    let one = Arc::new(One {
+    let one = Arc::new(FileReceiver {
         intake: Intake {
             output: args.output.clone(),
             force: args.force,
@@ -79,19 +79,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
             one.go_on(&opening, &interrupts).await
         } else {
             let session = interrupts.end(opening.next()).await?;
-            let alone = Gate::new(Shares::unshared(1)).enter(address(&session));
+            let alone = AdmissionGate::new(Shares::unshared(1)).enter(address(&session));
             one.receive(session, alone, &interrupts).await
         }
     })
 }
 
 /// The receiver of files.
-struct One {
+struct FileReceiver {
     intake: Intake,
     json: bool,
 }
 
-impl One {
+impl FileReceiver {
     /// The limits of concurrent callers. On standard output, only one file is received at a time.
     fn shares(&self) -> Shares {
         let is_piped = self
@@ -108,7 +108,7 @@ impl One {
     /// Receives files from several callers at once until a signal arrives. A caller without progress is
     /// dropped to admit another.
     async fn go_on(self: &Arc<Self>, opening: &Opening, interrupts: &Interrupts) -> Outcome {
-        let gate = Gate::new(self.shares());
+        let gate = AdmissionGate::new(self.shares());
         let mut callers = JoinSet::new();
         let exit = loop {
             tokio::select! {
@@ -138,7 +138,12 @@ impl One {
     }
 
     /// Receives a caller's file, unless the caller loses its place or a signal arrives.
-    async fn receive(&self, session: Session, mut place: Place, interrupts: &Interrupts) -> Outcome {
+    async fn receive(
+        &self,
+        session: Session,
+        mut place: AdmissionPermit,
+        interrupts: &Interrupts,
+    ) -> Outcome {
         let progress = place.progress();
         let work = async {
             tokio::select! {
@@ -157,8 +162,8 @@ impl One {
         }
     }
 
-    async fn take(&self, session: &Session, progress: &Progress) -> Outcome {
-        let watch = Watch::new(session, self.json);
+    async fn take(&self, session: &Session, progress: &ProgressReporter) -> Outcome {
+        let watch = SessionDisplay::new(session, self.json);
         let mut stream = in_time(BEGINNING, session.accept())
             .await?
             .map_err(Exit::network)?;
@@ -173,7 +178,7 @@ impl One {
         Ok(())
     }
 
-    fn report(&self, received: &Received, seconds: f64, paths: &Value) {
+    fn report(&self, received: &ReceiveResult, seconds: f64, paths: &Value) {
         let path = received.path.as_ref();
         let place = path.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
         if !self.json {
@@ -193,7 +198,7 @@ impl One {
 }
 
 /// Gives the session's place to others while the session has no path. It never completes.
-async fn yield_while_cut_off(session: &Session, progress: &Progress) {
+async fn yield_while_cut_off(session: &Session, progress: &ProgressReporter) {
     let observer = session.observer();
     loop {
         tokio::time::sleep(CHECK_EVERY).await;

@@ -189,7 +189,7 @@ fn linger(endpoint: &mut Endpoint) -> Outcome {
 }
 
 /// The result of a run of calls.
-struct Run {
+struct CallResults {
     histogram: Histogram<u64>,
     failed: u64,
     first_failure: Option<String>,
@@ -234,7 +234,7 @@ fn call(args: &Calls) -> Outcome {
 }
 
 /// Keeps `concurrency` calls in flight until all are made or the time is up, and waits for those in flight.
-fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<Run, Exit> {
+fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<CallResults, Exit> {
     let message: Vec<u8> = (0..args.size).map(|i| (i * 7) as u8).collect();
     let bar = match args.duration {
         Some(_) => progress::share(args.json, "calling"),
@@ -242,7 +242,7 @@ fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<Run, E
     };
     let mut under_way: HashMap<Call, Instant> = HashMap::new();
     let mut over = Vec::new();
-    let mut run = Run {
+    let mut run = CallResults {
         histogram: Histogram::new_with_bounds(1, LONGEST, 3).map_err(Exit::environment)?,
         failed: 0,
         first_failure: None,
@@ -305,7 +305,7 @@ fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<Run, E
     }
 }
 
-impl Run {
+impl CallResults {
     fn record(&mut self, took: Duration) {
         self.histogram
             .saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
@@ -317,7 +317,7 @@ impl Run {
     }
 }
 
-fn report(args: &Calls, run: &Run) {
+fn report(args: &Calls, run: &CallResults) {
     let (histogram, seconds) = (&run.histogram, run.took.as_secs_f64());
     let rate = histogram.len() as f64 / seconds;
     if args.json {

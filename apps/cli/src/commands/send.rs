@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupts;
-use crate::session::{CodeArgs, Opening, SessionArgs, Watch, runtime, send};
+use crate::session::{CodeArgs, Opening, SessionArgs, SessionDisplay, runtime, send};
 
 /// Send a file over every path at once
 ///
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// Sends the file and reports that the receiver has it.
 async fn transfer(args: &Args, session: &Session, length: u64) -> Outcome {
-    let watch = Watch::new(session, args.json);
+    let watch = SessionDisplay::new(session, args.json);
     watch.total.set_length(length);
     let mut stream = session.open().map_err(Exit::network)?;
     let sent = send(&mut stream, &args.file, &watch.total).await?;

@@ -7,15 +7,17 @@ use std::rc::Rc;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
-use hawser::session::places::{Gate, IDLE_TIMEOUT, Place, Shares};
-use hawser::{Endpoint, Listener, Probe, Stream};
+use hawser::session::admission::{AdmissionGate, AdmissionPermit, IDLE_TIMEOUT, Shares};
+use hawser::{Endpoint, Listener, StateReader, Stream};
 use rustix::process::{Resource, Rlimit};
 use serde_json::json;
 use tokio::task::LocalSet;
 
 use crate::device::{DeviceArgs, directory, runtime};
 use crate::exit::{Exit, Outcome};
-use crate::http::{Exposure, Hosts, Root, Sent, Served, is_of_request, serve_connection, with_causes};
+use crate::http::{
+    AnsweredRequest, Exposure, Hosts, Root, SentBytes, is_of_request, serve_connection, with_causes,
+};
 use crate::{output, signals};
 
 /// The interval at which a connection's state is sampled for the log.
@@ -148,7 +150,7 @@ impl Server {
                 device.listen()?;
                 self.announce();
             }
-            let gate = Gate::new(self.shares);
+            let gate = AdmissionGate::new(self.shares);
             let mut accepting = tokio::task::JoinSet::new();
             for listener in listeners {
                 accepting.spawn_local(self.clone().accept(listener, gate.clone()));
@@ -174,7 +176,7 @@ impl Server {
     }
 
     /// Serves a listener's connections.
-    async fn accept(self, listener: Listener, gate: Gate) -> Exit {
+    async fn accept(self, listener: Listener, gate: AdmissionGate) -> Exit {
         let mut refused = Refused::default();
         loop {
             let stream = match listener.accept().await {
@@ -228,16 +230,22 @@ impl Refused {
 }
 
 /// Serves one connection and then logs it.
-async fn connection(mut stream: Stream, mut place: Place, root: Arc<Root>, hosts: Arc<Hosts>, json: bool) {
+async fn connection(
+    mut stream: Stream,
+    mut place: AdmissionPermit,
+    root: Arc<Root>,
+    hosts: Arc<Hosts>,
+    json: bool,
+) {
     let peer = stream.peer().map_or_else(String::new, |p| p.to_string());
     let probe = stream.probe();
-    let requests = Rc::new(RefCell::new(Requests::default()));
+    let requests = Rc::new(RefCell::new(LoggedRequests::default()));
     let state = Rc::new(RefCell::new(None));
     let sampler = tokio::task::spawn_local(sample(probe, state.clone()));
     let begin = Instant::now();
     let log = {
         let requests = requests.clone();
-        move |served: Served| requests.borrow_mut().note(served)
+        move |served: AnsweredRequest| requests.borrow_mut().note(served)
     };
     let watched = place.watch(&mut stream);
     let (error, is_aborted) = match place.hold(serve_connection(watched, root, hosts, log)).await {
@@ -259,7 +267,7 @@ async fn connection(mut stream: Stream, mut place: Place, root: Arc<Root>, hosts
 /// The transport's last report on a connection: retransmissions, and smoothed round-trip time in ns.
 type Sampled = Option<(u64, u64)>;
 
-async fn sample(probe: Probe, into: Rc<RefCell<Sampled>>) {
+async fn sample(probe: StateReader, into: Rc<RefCell<Sampled>>) {
     loop {
         if let (Some(retransmissions), Some(srtt)) = (probe.observe("retransmissions"), probe.observe("srtt"))
         {
@@ -271,16 +279,16 @@ async fn sample(probe: Probe, into: Rc<RefCell<Sampled>>) {
 
 /// The requests of a connection for the log: the first ones in full, further ones as counts.
 #[derive(Default)]
-struct Requests {
-    first: Vec<Served>,
+struct LoggedRequests {
+    first: Vec<AnsweredRequest>,
     /// The current request, if it is not among the first. `further_bytes` excludes its bytes.
-    last: Option<Sent>,
+    last: Option<SentBytes>,
     further: u64,
     further_bytes: u64,
 }
 
-impl Requests {
-    fn note(&mut self, served: Served) {
+impl LoggedRequests {
+    fn note(&mut self, served: AnsweredRequest) {
         if self.first.len() < REMEMBERED {
             return self.first.push(served);
         }
@@ -291,13 +299,13 @@ impl Requests {
     /// Returns the number of body bytes passed to the connection over all requests.
     fn bytes(&self) -> u64 {
         let first: u64 = self.first.iter().map(|served| served.sent.bytes()).sum();
-        first + self.further_bytes + self.last.as_ref().map_or(0, Sent::bytes)
+        first + self.further_bytes + self.last.as_ref().map_or(0, SentBytes::bytes)
     }
 }
 
 fn report(
     peer: &str,
-    requests: &Requests,
+    requests: &LoggedRequests,
     took: Duration,
     sampled: Sampled,
     error: Option<String>,

@@ -24,11 +24,11 @@ const CHUNK: usize = 64 * 1024;
 /// The number of body bytes passed to the connection so far. It excludes data that a disconnected client no
 /// longer asked for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sent(Arc<AtomicU64>);
+pub(crate) struct SentBytes(Arc<AtomicU64>);
 
-impl Sent {
-    pub(super) fn of(bytes: u64) -> Sent {
-        Sent(Arc::new(AtomicU64::new(bytes)))
+impl SentBytes {
+    pub(super) fn new(bytes: u64) -> SentBytes {
+        SentBytes(Arc::new(AtomicU64::new(bytes)))
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -56,7 +56,7 @@ pub(crate) struct Exposure {
 }
 
 /// The target of a path.
-pub(super) enum Found {
+pub(super) enum ResolvedPath {
     /// A regular file and its length.
     File(File, u64),
     Folder(OwnedFd),
@@ -84,7 +84,7 @@ impl Root {
     ///
     /// # Errors
     /// Fails if the path does not exist.
-    pub(super) async fn find(self: &Arc<Self>, path: &Path) -> io::Result<Found> {
+    pub(super) async fn find(self: &Arc<Self>, path: &Path) -> io::Result<ResolvedPath> {
         let hides = |part: Component<'_>| !self.shows(part.as_os_str().as_bytes());
         if path.components().any(hides) {
             return Err(io::ErrorKind::NotFound.into());
@@ -102,7 +102,7 @@ impl Root {
 
     /// Looks up a path; with [`ResolveFlags::CACHED`], only in the kernel's cache. No component may lead out
     /// of the root unless the policy allows it.
-    fn look_up(&self, path: &Path, more: ResolveFlags) -> rustix::io::Result<Found> {
+    fn look_up(&self, path: &Path, more: ResolveFlags) -> rustix::io::Result<ResolvedPath> {
         let within = match self.policy.outward_links {
             true => ResolveFlags::empty(),
             false => ResolveFlags::BENEATH,
@@ -118,21 +118,23 @@ impl Root {
         };
         let found = match opened(OFlags::PATH) {
             // A link that leads out of the root.
-            Err(Errno::XDEV) => return Ok(Found::Other),
+            Err(Errno::XDEV) => return Ok(ResolvedPath::Other),
             found => found?,
         };
         // Opening a device may have side effects, and opening a pipe may block.
         let file = match FileType::from_raw_mode(fstat(found)?.st_mode) {
             FileType::RegularFile => opened(OFlags::RDONLY | OFlags::NONBLOCK),
-            FileType::Directory => return opened(OFlags::RDONLY | OFlags::DIRECTORY).map(Found::Folder),
-            _ => return Ok(Found::Other),
+            FileType::Directory => {
+                return opened(OFlags::RDONLY | OFlags::DIRECTORY).map(ResolvedPath::Folder);
+            }
+            _ => return Ok(ResolvedPath::Other),
         };
         match file {
             Ok(file) => {
                 let len = fstat(&file)?.st_size;
-                Ok(Found::File(file.into(), len as u64))
+                Ok(ResolvedPath::File(file.into(), len as u64))
             }
-            Err(Errno::ACCESS) => Ok(Found::Other),
+            Err(Errno::ACCESS) => Ok(ResolvedPath::Other),
             Err(errno) => Err(errno),
         }
     }
@@ -145,12 +147,12 @@ pub(super) struct FileReader {
     left: u64,
     /// The pending read of a thread.
     reading: Option<JoinHandle<io::Result<Vec<u8>>>>,
-    sent: Sent,
+    sent: SentBytes,
 }
 
 impl FileReader {
     /// Reads `len` bytes from offset `first`. `sent` counts the bytes passed on.
-    pub(super) fn new(file: File, first: u64, len: u64, sent: Sent) -> FileReader {
+    pub(super) fn new(file: File, first: u64, len: u64, sent: SentBytes) -> FileReader {
         FileReader { file: Arc::new(file), at: first, left: len, reading: None, sent }
     }
 
@@ -218,7 +220,7 @@ mod tests {
     use super::*;
 
     async fn read(file: File, first: u64, len: u64) -> io::Result<Vec<u8>> {
-        let body = FileReader::new(file, first, len, Sent::default());
+        let body = FileReader::new(file, first, len, SentBytes::default());
         Ok(body.collect().await?.to_bytes().to_vec())
     }
 
@@ -232,7 +234,7 @@ mod tests {
         let bytes: Vec<u8> = (0..300_000u32).map(|at| (at * 31) as u8).collect();
         std::fs::write(folder.join("file"), &bytes)?;
         let root = root(&folder)?;
-        let Found::File(file, len) = root.find(Path::new("file")).await? else {
+        let ResolvedPath::File(file, len) = root.find(Path::new("file")).await? else {
             return Err(io::Error::other("it is a file"));
         };
         assert_eq!(len, 300_000);
@@ -240,10 +242,13 @@ mod tests {
         assert!(read(file.try_clone()?, 70_000, 1000).await? == bytes[70_000..71_000]);
         let beyond = read(file, 299_999, 2).await.map_err(|error| error.kind());
         assert_eq!(beyond, Err(io::ErrorKind::UnexpectedEof));
-        assert!(matches!(root.find(Path::new("")).await?, Found::Folder(_)));
+        assert!(matches!(root.find(Path::new("")).await?, ResolvedPath::Folder(_)));
         assert!(root.find(Path::new("none")).await.is_err());
         let devices = super::tests::root(Path::new("/dev"))?;
-        assert!(matches!(devices.find(Path::new("zero")).await?, Found::Other));
+        assert!(matches!(
+            devices.find(Path::new("zero")).await?,
+            ResolvedPath::Other
+        ));
         Ok(())
     }
 
@@ -275,8 +280,9 @@ mod tests {
             (".hidden", false),
             (".git/config", false),
         ] {
-            let served =
-                async |root: &Arc<Root>| matches!(root.find(Path::new(path)).await, Ok(Found::File(..)));
+            let served = async |root: &Arc<Root>| {
+                matches!(root.find(Path::new(path)).await, Ok(ResolvedPath::File(..)))
+            };
             assert_eq!(served(&strict).await, is_plain, "{path}");
             assert!(served(&open).await, "{path}");
         }
@@ -290,7 +296,7 @@ mod tests {
         assert_eq!(read, b"Name:\t");
         let root = root(Path::new("/proc/self"))?;
         let found = root.look_up(Path::new("status"), ResolveFlags::empty())?;
-        assert!(matches!(found, Found::File(..)));
+        assert!(matches!(found, ResolvedPath::File(..)));
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rustix::fs::{Dir, DirEntry};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::files::{Root, Sent};
+use super::files::{Root, SentBytes};
 
 /// The maximum number of names in a listing, 2 MB at 20 bytes each.
 const MAX_NAMES: usize = 100_000;
@@ -37,12 +37,12 @@ pub(super) fn encoded(name: &[u8]) -> String {
 pub(super) struct Listing {
     names: Option<Names>,
     /// The thread that reads the next names and then returns them.
-    reading: Option<JoinHandle<Part>>,
-    sent: Sent,
+    reading: Option<JoinHandle<ListingPart>>,
+    sent: SentBytes,
 }
 
 /// The reader of a folder, and the lines that it read last.
-struct Part {
+struct ListingPart {
     names: Names,
     text: io::Result<Vec<u8>>,
 }
@@ -57,7 +57,12 @@ struct Names {
 }
 
 impl Listing {
-    pub(super) fn new(folder: OwnedFd, root: Arc<Root>, base: String, sent: Sent) -> io::Result<Listing> {
+    pub(super) fn new(
+        folder: OwnedFd,
+        root: Arc<Root>,
+        base: String,
+        sent: SentBytes,
+    ) -> io::Result<Listing> {
         let names = Names { dir: Dir::new(folder)?, root, base, left: MAX_NAMES, is_over: false };
         Ok(Listing { names: Some(names), reading: None, sent })
     }
@@ -65,10 +70,10 @@ impl Listing {
 
 impl Names {
     /// Reads the next names on a blocking thread.
-    fn read(mut self) -> JoinHandle<Part> {
+    fn read(mut self) -> JoinHandle<ListingPart> {
         spawn_blocking(move || {
             let text = self.next();
-            Part { names: self, text }
+            ListingPart { names: self, text }
         })
     }
 
@@ -121,7 +126,7 @@ impl Body for Listing {
         };
         let part = ready!(Pin::new(reading).poll(cx));
         self.reading = None;
-        let Part { names, text } = part?;
+        let ListingPart { names, text } = part?;
         let text = text?;
         if text.is_empty() {
             return Poll::Ready(None);

@@ -11,7 +11,7 @@ use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH, IF_RANGE};
 pub(super) struct Version(pub(super) String);
 
 impl Version {
-    pub(super) fn of(file: &Metadata) -> Version {
+    pub(super) fn from_metadata(file: &Metadata) -> Version {
         let (seconds, nanoseconds, bytes) = (file.mtime(), file.mtime_nsec(), file.len());
         Version(format!("\"{seconds:x}-{nanoseconds:x}-{bytes:x}\""))
     }

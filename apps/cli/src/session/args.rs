@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use hawser::runs::files;
-use hawser::session::document::{Connection, Document, Format, PORT, Stack, StatePlace, Transport, hex};
+use hawser::session::document::{
+    ConnectionPriority, Document, Format, PORT, Stack, StatePlace, Transport, hex,
+};
 use hawser::session::{Code, Congestion, QuicOptions, TcpOptions, scheduler};
 
 use crate::device::{RouterArgs, StackArgs};
@@ -103,7 +105,7 @@ impl CodeArgs {
 }
 
 /// The role that the options select.
-pub(crate) enum Asked {
+pub(crate) enum RequestedRole {
     /// Connect to a server.
     Call(Box<Document>),
     /// Wait for a connection.
@@ -127,9 +129,9 @@ pub(crate) struct Wait {
 }
 
 impl SessionArgs {
-    pub(crate) fn asked(&self) -> Result<Asked, Exit> {
+    pub(crate) fn asked(&self) -> Result<RequestedRole, Exit> {
         if self.server.is_none() && self.config.is_none() {
-            return self.wait().map(Box::new).map(Asked::Wait);
+            return self.wait().map(Box::new).map(RequestedRole::Wait);
         }
         let mut document = match &self.config {
             Some(path) => read(path)?,
@@ -142,12 +144,12 @@ impl SessionArgs {
         if !self.over.is_empty() {
             document.connections = self.over.iter().map(connection).collect();
         } else if self.config.is_none() {
-            document.connections = vec![Connection::over_all(Transport::Tcp)];
+            document.connections = vec![ConnectionPriority::over_all(Transport::Tcp)];
         }
         if let Some(stack) = self.stack.described(&self.routers.routers)? {
             let transport = Transport::Mtp(stack.name().to_owned());
             if self.over.is_empty() && self.config.is_none() {
-                document.connections = vec![Connection::new(transport.clone())];
+                document.connections = vec![ConnectionPriority::new(transport.clone())];
             }
             if document
                 .connections
@@ -197,7 +199,7 @@ impl SessionArgs {
         {
             return Err(Exit::usage("SCTP has no encryption, so it needs --insecure"));
         }
-        Ok(Asked::Call(Box::new(document)))
+        Ok(RequestedRole::Call(Box::new(document)))
     }
 
     fn wait(&self) -> Result<Wait, Exit> {
@@ -250,10 +252,10 @@ pub(super) fn read(path: &Path) -> Result<Document, Exit> {
     Ok(document)
 }
 
-fn connection((transport, interface): &(Transport, Option<String>)) -> Connection {
-    Connection {
+fn connection((transport, interface): &(Transport, Option<String>)) -> ConnectionPriority {
+    ConnectionPriority {
         interfaces: interface.iter().cloned().collect(),
-        ..Connection::new(transport.clone())
+        ..ConnectionPriority::new(transport.clone())
     }
 }
 
@@ -330,7 +332,7 @@ mod tests {
         use clap::Parser;
         let parse = |arguments: &[&str]| Command::try_parse_from([&["hawser"][..], arguments].concat());
         let call = |arguments: &[&str]| match parse(arguments).map(|command| command.session.asked()) {
-            Ok(Ok(Asked::Call(document))) => (document.quic.congestion, document.tcp.congestion),
+            Ok(Ok(RequestedRole::Call(document))) => (document.quic.congestion, document.tcp.congestion),
             _ => panic!("{arguments:?}"),
         };
         assert_eq!(
@@ -347,7 +349,9 @@ mod tests {
         );
         assert_eq!(call(&["server"]), (Congestion::Tolerant, None));
         let wait = parse(&["--congestion", "bbr"]).map(|command| command.session.asked());
-        assert!(matches!(wait, Ok(Ok(Asked::Wait(wait))) if wait.congestion == Some(Congestion::Bbr)));
+        assert!(
+            matches!(wait, Ok(Ok(RequestedRole::Wait(wait))) if wait.congestion == Some(Congestion::Bbr))
+        );
         let error = parse(&["server", "--congestion", "vegas"])
             .err()
             .expect("no such controller");

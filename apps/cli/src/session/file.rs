@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::target::{Target, check, destination};
+use super::target::{FileSink, check, destination};
 use crate::exit::Exit;
 
 /// The maximum length, in bytes, of a line from the other side.
@@ -33,13 +33,13 @@ pub(crate) const BEGINNING: Duration = Duration::from_secs(30);
 const MIN_PROGRESS: (Duration, u64) = (Duration::from_secs(600), 600 * 1024);
 
 /// The result of sending a file.
-pub(crate) struct Sent {
+pub(crate) struct SendResult {
     pub(crate) length: u64,
     pub(crate) sha256: String,
 }
 
 /// The result of receiving a file.
-pub(crate) struct Received {
+pub(crate) struct ReceiveResult {
     /// The file name that the sender announced.
     pub(crate) name: String,
     /// The path of the file, or `None` for standard output.
@@ -55,7 +55,11 @@ fn lost(error: io::Error) -> Exit {
 }
 
 /// Sends a file, up to its current length, and waits until the other side confirms it.
-pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &ProgressBar) -> Result<Sent, Exit> {
+pub(crate) async fn send(
+    stream: &mut SessionStream,
+    path: &Path,
+    bar: &ProgressBar,
+) -> Result<SendResult, Exit> {
     let cannot = |error: io::Error| Exit::input(format!("cannot read {}: {error}", path.display()));
     let mut file = tokio::fs::File::open(path).await.map_err(cannot)?;
     let length = file.metadata().await.map_err(cannot)?.len();
@@ -96,7 +100,7 @@ pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &Progress
     let sha256 = HEXLOWER.encode(&hash.finalize());
     let answer = answer(stream).await?;
     if answer["length"] == json!(sent) && answer["sha256"] == json!(sha256) {
-        return Ok(Sent { length: sent, sha256 });
+        return Ok(SendResult { length: sent, sha256 });
     }
     Err(Exit::failed(format!(
         "sent {sent} bytes with SHA-256 {sha256}, and the other side has {} with {}",
@@ -182,12 +186,12 @@ impl Drop for Reserved<'_> {
 
 /// Enforces the minimum rate of a sender.
 #[derive(Default)]
-struct Pace {
+struct MinimumRate {
     waited: Duration,
     bytes: u64,
 }
 
-impl Pace {
+impl MinimumRate {
     /// The time left for the next bytes.
     fn left(&self) -> Duration {
         MIN_PROGRESS.0.saturating_sub(self.waited)
@@ -197,7 +201,7 @@ impl Pace {
         self.waited += waited;
         self.bytes += bytes as u64;
         if self.bytes >= MIN_PROGRESS.1 {
-            *self = Pace::default();
+            *self = MinimumRate::default();
         }
     }
 }
@@ -230,7 +234,7 @@ pub(crate) async fn receive(
     intake: &Intake,
     bar: &ProgressBar,
     progress: impl Fn(),
-) -> Result<Received, Exit> {
+) -> Result<ReceiveResult, Exit> {
     let result = take(stream, intake, bar, progress).await;
     let answer = match &result {
         Ok(received) => json!({ "length": received.length, "sha256": received.sha256 }),
@@ -250,7 +254,7 @@ async fn take(
     intake: &Intake,
     bar: &ProgressBar,
     progress: impl Fn(),
-) -> Result<Received, Exit> {
+) -> Result<ReceiveResult, Exit> {
     let (head, rest) = in_time(BEGINNING, line(stream)).await??;
     let no_file = || Exit::network("the other side sends no file: its first line is not that of `send`");
     let head: Value = serde_json::from_slice(&head).map_err(|_| no_file())?;
@@ -264,10 +268,10 @@ async fn take(
     };
     bar.set_length(expected);
     let path = destination(intake.output.as_deref(), name)?;
-    let mut target = Target::open(path, intake.force).await?;
+    let mut target = FileSink::open(path, intake.force).await?;
     let (mut hash, mut length) = (Sha256::new(), 0);
     let (mut piece, mut last, mut longest_pause) = (rest, Instant::now(), Duration::ZERO);
-    let mut pace = Pace::default();
+    let mut pace = MinimumRate::default();
     loop {
         if !piece.is_empty() {
             progress();
@@ -303,7 +307,7 @@ async fn take(
     }
     let path = target.keep().await?;
     reserved.keep();
-    Ok(Received {
+    Ok(ReceiveResult {
         name: name.to_owned(),
         path,
         length,
@@ -361,7 +365,7 @@ mod tests {
     }
 
     /// Receives a file that is announced with `head` and followed by `sent` bytes.
-    async fn becomes(head: &Value, sent: usize) -> (Result<Received, Exit>, u64) {
+    async fn becomes(head: &Value, sent: usize) -> (Result<ReceiveResult, Exit>, u64) {
         let (caller, receiver, _server) = connected().await;
         let mut stream = caller.open().expect("a stream");
         let head = format!("{head}\n").into_bytes();
@@ -419,10 +423,10 @@ mod tests {
 
     #[test]
     fn a_sender_below_1_kib_a_second_times_out() {
-        let mut fast = Pace::default();
+        let mut fast = MinimumRate::default();
         (0..10_000).for_each(|_| fast.received(1_024, Duration::from_secs(1)));
         assert!(fast.left() > Duration::ZERO);
-        let mut slow = Pace::default();
+        let mut slow = MinimumRate::default();
         (0..600).for_each(|_| slow.received(1_000, Duration::from_secs(1)));
         assert_eq!(slow.left(), Duration::ZERO);
     }

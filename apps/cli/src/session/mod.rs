@@ -9,10 +9,10 @@ mod opening;
 mod target;
 mod watch;
 
-pub(crate) use args::{Asked, CodeArgs, SessionArgs, Wait, parse_congestion};
+pub(crate) use args::{CodeArgs, RequestedRole, SessionArgs, Wait, parse_congestion};
 pub(crate) use exchange::exchange;
-pub(crate) use file::{BEGINNING, Budget, Intake, Received, in_time, receive, send};
+pub(crate) use file::{BEGINNING, Budget, Intake, ReceiveResult, in_time, receive, send};
 pub(crate) use gateway::GatewayArgs;
 pub(crate) use opening::{Invitation, Met, Opening, address, listen, runtime};
-pub(crate) use target::{Part, is_harmless};
-pub(crate) use watch::Watch;
+pub(crate) use target::{PartialFile, is_harmless};
+pub(crate) use watch::SessionDisplay;

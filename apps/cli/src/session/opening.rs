@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use hawser::session::admission::{self, Shares};
 use hawser::session::document::Warning;
-use hawser::session::places::{self, Shares};
 use hawser::session::{
-    AcceptorConfig, Code, CodeError, Connection, Gate, Identity, MAX_GUESSES, MtpOptions, Network,
+    AcceptorConfig, Code, CodeError, CodeGate, Connection, Identity, MAX_GUESSES, MtpOptions, Network,
     PlainStream, QuicOptions, SctpOptions, Server, ServerConfig, Session, TcpOptions, open, open_any,
     scheduler, speaks_mptcp,
 };
@@ -16,7 +16,7 @@ use qrcode::{EcLevel, QrCode};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::args::{Asked, CodeArgs, SessionArgs, Wait, govern};
+use super::args::{CodeArgs, RequestedRole, SessionArgs, Wait, govern};
 use crate::device::{unopened, unusable, without_port};
 use crate::exit::Exit;
 use crate::output;
@@ -37,19 +37,19 @@ const CALLERS: usize = 64;
 /// A source of sessions.
 pub(crate) enum Opening {
     /// This side waits for callers.
-    Waiting(Waiting),
+    Waiting(WaitingServer),
     /// This side has connected to a server.
     Called(Session, Option<Code>),
 }
 
 /// A server whose callers may have to prove that they know a code.
-pub(crate) struct Waiting {
+pub(crate) struct WaitingServer {
     server: Server,
     /// The check of the one-time code; `None` admits every caller.
-    gate: Option<Arc<Gate>>,
+    gate: Option<Arc<CodeGate>>,
     /// Callers that have not yet proved that they know the code.
     examined: tokio::sync::Mutex<JoinSet<Examined>>,
-    places: places::Gate,
+    places: admission::AdmissionGate,
     json: bool,
 }
 
@@ -67,7 +67,7 @@ impl Opening {
     /// Reads the documents that the options name, and lets other processes watch this one. It must run before
     /// signals are handled: until then, a signal ends the command at once, even while a document is read from
     /// a pipe.
-    pub(crate) fn prepare(args: &SessionArgs, json: bool) -> Result<Asked, Exit> {
+    pub(crate) fn prepare(args: &SessionArgs, json: bool) -> Result<RequestedRole, Exit> {
         output::serve(json).map_err(Exit::environment)?;
         let asked = args.asked()?;
         args.interact.start()?;
@@ -77,16 +77,16 @@ impl Opening {
     /// Waits or connects as asked. A waiting side prints the command for the other side, which is `other`
     /// with its options.
     pub(crate) async fn arrange(
-        asked: Asked,
+        asked: RequestedRole,
         code: &CodeArgs,
         other: &str,
         json: bool,
     ) -> Result<Opening, Exit> {
         match asked {
-            Asked::Wait(wait) => Waiting::open(&wait, code, other, json)
+            RequestedRole::Wait(wait) => WaitingServer::open(&wait, code, other, json)
                 .await
                 .map(Opening::Waiting),
-            Asked::Call(document) => {
+            RequestedRole::Call(document) => {
                 let (session, warnings) = open(&document).await.map_err(unopened)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
                 Ok(Opening::Called(session, code.given()))
@@ -96,17 +96,17 @@ impl Opening {
 
     /// Does the same, and also accepts a server that does not speak Hawser, if the document allows it.
     pub(crate) async fn arrange_any(
-        asked: Asked,
+        asked: RequestedRole,
         code: &CodeArgs,
         other: &str,
         json: bool,
     ) -> Result<Met, Exit> {
         match asked {
-            Asked::Wait(wait) => {
-                let waiting = Waiting::open(&wait, code, other, json).await?;
+            RequestedRole::Wait(wait) => {
+                let waiting = WaitingServer::open(&wait, code, other, json).await?;
                 Ok(Met::Opening(Opening::Waiting(waiting)))
             }
-            Asked::Call(document) => {
+            RequestedRole::Call(document) => {
                 let (connection, warnings) = open_any(&document).await.map_err(unopened)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
                 match (connection, code.given()) {
@@ -139,16 +139,16 @@ impl Opening {
     }
 }
 
-impl Waiting {
-    async fn open(wait: &Wait, code: &CodeArgs, other: &str, json: bool) -> Result<Waiting, Exit> {
+impl WaitingServer {
+    async fn open(wait: &Wait, code: &CodeArgs, other: &str, json: bool) -> Result<WaitingServer, Exit> {
         let invitation = Invitation { other, code: code.asked()?, qr: code.qr };
         let server = listen(wait, AcceptorConfig::default(), &invitation, json).await?;
-        let gate = invitation.code.map(Gate::new).map(Arc::new);
-        Ok(Waiting {
+        let gate = invitation.code.map(CodeGate::new).map(Arc::new);
+        Ok(WaitingServer {
             server,
             gate,
             examined: Default::default(),
-            places: places::Gate::new(Shares::new(CALLERS)),
+            places: admission::AdmissionGate::new(Shares::new(CALLERS)),
             json,
         })
     }
@@ -181,7 +181,7 @@ impl Waiting {
 
     /// Reports a rejected caller. It fails when no guesses are left, because no further caller can be
     /// admitted.
-    fn reject(&self, gate: &Gate, session: &Session, error: &CodeError) -> Result<(), Exit> {
+    fn reject(&self, gate: &CodeGate, session: &Session, error: &CodeError) -> Result<(), Exit> {
         let reason = match error {
             CodeError::Wrong => "used a wrong code".to_owned(),
             CodeError::Missing | CodeError::Late => "used no code".to_owned(),

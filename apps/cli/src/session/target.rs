@@ -65,19 +65,19 @@ pub(super) fn check(output: Option<&Path>, force: bool) -> Result<(), Exit> {
 }
 
 /// An incomplete file under a temporary name. It is removed if it is dropped before it is kept.
-pub(crate) struct Part {
+pub(crate) struct PartialFile {
     part: PathBuf,
     path: PathBuf,
     force: bool,
     is_kept: bool,
 }
 
-impl Part {
+impl PartialFile {
     /// Creates a file in the folder of `path`, under a name that no other user could have planted. If the
     /// file replaces another, it gets that file's permissions.
-    pub(crate) fn create(path: &Path, force: bool) -> io::Result<(File, Part)> {
+    pub(crate) fn create(path: &Path, force: bool) -> io::Result<(File, PartialFile)> {
         let (file, part) = new_beside(path)?;
-        let made = Part { part, path: path.to_owned(), force, is_kept: false };
+        let made = PartialFile { part, path: path.to_owned(), force, is_kept: false };
         if let (true, Ok(there)) = (force, std::fs::metadata(path)) {
             file.set_permissions(there.permissions())?;
         }
@@ -99,7 +99,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.is_kept {
             // A failure is harmless: a user who cannot remove the file could not have written it.
@@ -109,25 +109,26 @@ impl Drop for Part {
 }
 
 /// The sink of a received file. A file is removed if it is dropped before it is kept.
-pub(super) enum Target {
+pub(super) enum FileSink {
     Output(tokio::io::Stdout),
-    File { file: tokio::fs::File, part: Part },
+    File { file: tokio::fs::File, part: PartialFile },
 }
 
-impl Target {
-    pub(super) async fn open(path: Option<PathBuf>, force: bool) -> Result<Target, Exit> {
+impl FileSink {
+    pub(super) async fn open(path: Option<PathBuf>, force: bool) -> Result<FileSink, Exit> {
         let Some(path) = path else {
-            return Ok(Target::Output(tokio::io::stdout()));
+            return Ok(FileSink::Output(tokio::io::stdout()));
         };
         refuse_existing(&path, force)?;
-        let (file, part) = Part::create(&path, force).map_err(|error| cannot_make_beside(&path, &error))?;
-        Ok(Target::File { file: file.into(), part })
+        let (file, part) =
+            PartialFile::create(&path, force).map_err(|error| cannot_make_beside(&path, &error))?;
+        Ok(FileSink::File { file: file.into(), part })
     }
 
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Exit> {
         let (written, what) = match self {
-            Target::Output(output) => (output.write_all(bytes).await, "standard output".to_owned()),
-            Target::File { file, part } => (file.write_all(bytes).await, part.part.display().to_string()),
+            FileSink::Output(output) => (output.write_all(bytes).await, "standard output".to_owned()),
+            FileSink::File { file, part } => (file.write_all(bytes).await, part.part.display().to_string()),
         };
         written.map_err(|error| Exit::environment(format!("cannot write {what}: {error}")))
     }
@@ -135,11 +136,11 @@ impl Target {
     /// Keeps the complete file, and returns its path.
     pub(super) async fn keep(&mut self) -> Result<Option<PathBuf>, Exit> {
         match self {
-            Target::Output(output) => {
+            FileSink::Output(output) => {
                 output.flush().await.map_err(Exit::environment)?;
                 Ok(None)
             }
-            Target::File { file, part } => {
+            FileSink::File { file, part } => {
                 let full =
                     |error| Exit::environment(format!("cannot write {}: {error}", part.path.display()));
                 file.flush().await.map_err(full)?;
@@ -273,7 +274,7 @@ mod tests {
         std::os::unix::fs::symlink(&precious, folder.0.join("new.part")).expect("a link");
         std::os::unix::fs::symlink(folder.0.join("nowhere"), folder.0.join("dangling")).expect("a link");
         let path = folder.0.join("new");
-        let mut target = Target::open(Some(path.clone()), false).await.expect("a target");
+        let mut target = FileSink::open(Some(path.clone()), false).await.expect("a target");
         target.write(b"theirs").await.expect("room");
         drop(target);
         assert_eq!(std::fs::read_to_string(&precious).expect("it is there"), "mine");
@@ -284,12 +285,12 @@ mod tests {
         );
         for taken in ["precious", "dangling"] {
             assert!(
-                Target::open(Some(folder.0.join(taken)), false).await.is_err(),
+                FileSink::open(Some(folder.0.join(taken)), false).await.is_err(),
                 "{taken}"
             );
         }
         assert!(
-            Target::open(Some("/dev/null".into()), true).await.is_err(),
+            FileSink::open(Some("/dev/null".into()), true).await.is_err(),
             "no file"
         );
     }
@@ -300,7 +301,7 @@ mod tests {
         let path = folder.0.join("new");
         for (force, expected) in [(false, "mine"), (true, "theirs")] {
             let _ = std::fs::remove_file(&path);
-            let mut target = Target::open(Some(path.clone()), force).await.expect("a target");
+            let mut target = FileSink::open(Some(path.clone()), force).await.expect("a target");
             target.write(b"theirs").await.expect("room");
             std::fs::write(&path, "mine").expect("a file");
             assert_eq!(target.keep().await.is_ok(), force);

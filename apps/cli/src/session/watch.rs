@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Shows a session until dropped.
-pub(crate) struct Watch {
+pub(crate) struct SessionDisplay {
     session: Session,
     began: Instant,
     bars: Option<MultiProgress>,
@@ -27,7 +27,7 @@ pub(crate) struct Watch {
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
-impl Watch {
+impl SessionDisplay {
     pub(crate) fn new(session: &Session, json: bool) -> Self {
         let bars = (!json).then(MultiProgress::new);
         let total = match &bars {
@@ -82,7 +82,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for SessionDisplay {
     fn drop(&mut self) {
         // Aborting a running task takes effect only at its next await point.
         self.end();

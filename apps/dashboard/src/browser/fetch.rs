@@ -9,17 +9,17 @@ use super::{Browser, BrowserError};
 
 /// A download in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub struct Download {
     url: String,
     /// The browser's id of the request.
     request: String,
     /// The page's index of the content.
     number: u64,
     until: Instant,
-    began_at: Moment,
+    began_at: BrowserTime,
 }
 
-impl Transfer {
+impl Download {
     fn is_end(&self, event: &Value) -> bool {
         let is_end =
             event["method"] == "Network.loadingFinished" || event["method"] == "Network.loadingFailed";
@@ -29,11 +29,11 @@ impl Transfer {
 
 /// A time of the browser's clock, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Moment(u64);
+struct BrowserTime(u64);
 
-impl Moment {
-    fn of(event: &Value) -> Moment {
-        Moment((event["params"]["timestamp"].as_f64().unwrap_or_default() * 1e6) as u64)
+impl BrowserTime {
+    fn from_event(event: &Value) -> BrowserTime {
+        BrowserTime((event["params"]["timestamp"].as_f64().unwrap_or_default() * 1e6) as u64)
     }
 }
 
@@ -61,7 +61,7 @@ impl Browser {
     ///
     /// # Errors
     /// Fails for the same reasons as [`Browser::call`].
-    pub fn begin_fetch(&mut self, url: &str, limit: Duration) -> Result<Transfer, BrowserError> {
+    pub fn begin_fetch(&mut self, url: &str, limit: Duration) -> Result<Download, BrowserError> {
         let until = Instant::now() + limit;
         let script = format!(
             "(() => {{ const all = globalThis.hawserFetched ??= []; \
@@ -78,12 +78,12 @@ impl Browser {
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        Ok(Transfer {
+        Ok(Download {
             url: url.to_owned(),
             request,
             number,
             until,
-            began_at: Moment::of(&began),
+            began_at: BrowserTime::from_event(&began),
         })
     }
 
@@ -91,7 +91,7 @@ impl Browser {
     ///
     /// # Errors
     /// Fails if the browser has gone, or the download's own time limit is over.
-    pub fn has_ended(&mut self, transfer: &Transfer, within: Duration) -> Result<bool, BrowserError> {
+    pub fn has_ended(&mut self, transfer: &Download, within: Duration) -> Result<bool, BrowserError> {
         let until = transfer.until.min(Instant::now() + within);
         match self.wait_for(until, |event| transfer.is_end(event)) {
             Ok(end) => {
@@ -109,7 +109,7 @@ impl Browser {
     ///
     /// # Errors
     /// Fails if the download was interrupted or is not complete in time.
-    pub fn finish_fetch(&mut self, transfer: &Transfer, check: &str) -> Result<Fetched, BrowserError> {
+    pub fn finish_fetch(&mut self, transfer: &Download, check: &str) -> Result<Fetched, BrowserError> {
         let end = self.wait_for(transfer.until, |event| transfer.is_end(event))?;
         if end["method"] == "Network.loadingFailed" {
             let why = end["params"]["errorText"]
@@ -124,7 +124,9 @@ impl Browser {
              return {{ bytes: content.byteLength, verdict: await ({check})(content) }}; }})()"
         );
         let mut result = self.evaluate(&script)?;
-        let micros = Moment::of(&end).0.saturating_sub(transfer.began_at.0);
+        let micros = BrowserTime::from_event(&end)
+            .0
+            .saturating_sub(transfer.began_at.0);
         Ok(Fetched {
             bytes: result["bytes"].as_u64().unwrap_or_default(),
             time: Duration::from_micros(micros),

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! * [`Browser`]: one browser with one page; `pipe`: the messages to and from it
-//! * [`Transfer`], [`Fetched`]: a download, timed by the browser
+//! * [`Download`], [`Fetched`]: a download, timed by the browser
 //!
 //! Invariants: every wait has a limit. A browser has a temporary profile of its own, and makes no requests
 //! except those of the page. Dropping the value kills the browser's whole process group.
@@ -37,7 +37,7 @@ use serde_json::{Value, json};
 
 use pipe::Pipe;
 
-pub use fetch::{Fetched, Transfer};
+pub use fetch::{Download, Fetched};
 
 /// The maximum time for an answer. Downloads have limits of their own.
 const TIMEOUT: Duration = Duration::from_secs(30);

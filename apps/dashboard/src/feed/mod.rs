@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser::connect::Report;
+use hawser::connect::RaceReport;
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tokio::sync::broadcast;
@@ -118,7 +118,7 @@ impl Feed {
     }
 
     /// Records an event in the race for a connection.
-    pub fn reported(&self, request: u64, report: &Report) {
+    pub fn reported(&self, request: u64, report: &RaceReport) {
         self.change(request, |race| race.on(report));
     }
 

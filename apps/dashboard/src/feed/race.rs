@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser::connect::{Description, Report, What};
+use hawser::connect::{Description, RaceEvent, RaceReport};
 use serde::Serialize;
 
 /// The maximum number of attempts, and of answers, of one race.
@@ -78,23 +78,27 @@ impl Race {
     }
 
     /// Applies a report.
-    pub(super) fn on(&mut self, report: &Report) {
+    pub(super) fn on(&mut self, report: &RaceReport) {
         let after_ms = report.after.as_micros() as f64 / 1e3;
         match &report.what {
-            What::Answered { question, addresses } => {
+            RaceEvent::Answered { question, addresses } => {
                 let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
                 self.answer(after_ms, format!("{question:?}: {}", addresses.join(", ")));
             }
-            What::Unanswered { question, why, .. } => self.answer(after_ms, format!("{question:?}: {why}")),
-            What::Started { candidate, known } => self.start(after_ms, candidate, known, false),
-            What::Probed { candidate } => self.start(after_ms, candidate, "blocked", true),
-            What::Failed { candidate, why, .. } => self.end(after_ms, candidate, Outcome::Failed, Some(why)),
-            What::Cancelled { candidate } => self.end(after_ms, candidate, Outcome::Cancelled, None),
-            What::Won { candidate, .. } => {
+            RaceEvent::Unanswered { question, why, .. } => {
+                self.answer(after_ms, format!("{question:?}: {why}"))
+            }
+            RaceEvent::Started { candidate, known } => self.start(after_ms, candidate, known, false),
+            RaceEvent::Probed { candidate } => self.start(after_ms, candidate, "blocked", true),
+            RaceEvent::Failed { candidate, why, .. } => {
+                self.end(after_ms, candidate, Outcome::Failed, Some(why))
+            }
+            RaceEvent::Cancelled { candidate } => self.end(after_ms, candidate, Outcome::Cancelled, None),
+            RaceEvent::Won { candidate, .. } => {
                 self.end(after_ms, candidate, Outcome::Won, None);
                 self.state = State::Connected;
             }
-            What::AllFailed { why, .. } => {
+            RaceEvent::AllFailed { why, .. } => {
                 self.state = State::Failed;
                 self.why = Some(why.clone());
             }
@@ -143,10 +147,10 @@ mod tests {
         }
     }
 
-    fn race(reports: &[(u64, What)]) -> Value {
+    fn race(reports: &[(u64, RaceEvent)]) -> Value {
         let mut race = Race::new(1, "a.example:80", Duration::from_secs(2));
         for (ms, what) in reports {
-            race.on(&Report { after: Duration::from_millis(*ms), what: what.clone() });
+            race.on(&RaceReport { after: Duration::from_millis(*ms), what: what.clone() });
         }
         serde_json::to_value(race).expect("JSON")
     }
@@ -156,18 +160,21 @@ mod tests {
         let race = race(&[
             (
                 1,
-                What::Started { candidate: candidate("sctp"), known: "unknown" },
+                RaceEvent::Started { candidate: candidate("sctp"), known: "unknown" },
             ),
-            (251, What::Started { candidate: candidate("tcp"), known: "lost" }),
+            (
+                251,
+                RaceEvent::Started { candidate: candidate("tcp"), known: "lost" },
+            ),
             (
                 270,
-                What::Won { candidate: candidate("tcp"), took: Duration::from_millis(19) },
+                RaceEvent::Won { candidate: candidate("tcp"), took: Duration::from_millis(19) },
             ),
-            (270, What::Cancelled { candidate: candidate("sctp") }),
-            (280, What::Probed { candidate: candidate("sctp") }),
+            (270, RaceEvent::Cancelled { candidate: candidate("sctp") }),
+            (280, RaceEvent::Probed { candidate: candidate("sctp") }),
             (
                 290,
-                What::Failed {
+                RaceEvent::Failed {
                     candidate: candidate("sctp"),
                     failure: Failure::Timeout,
                     why: "silence".into(),
@@ -201,7 +208,7 @@ mod tests {
     #[test]
     fn a_race_that_fails_has_its_reason() {
         let why = "nothing answered".to_owned();
-        let race = race(&[(30, What::AllFailed { failure: Failure::Timeout, why })]);
+        let race = race(&[(30, RaceEvent::AllFailed { failure: Failure::Timeout, why })]);
         assert_eq!(
             (&race["state"], &race["why"]),
             (&json!("failed"), &json!("nothing answered"))

@@ -23,7 +23,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::session::places::{Gate, Held, Place, Shares};
+use hawser::session::admission::{AdmissionGate, AdmissionPermit, EvictionReason, Shares};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -135,7 +135,7 @@ impl Dashboard {
             return;
         };
         let (newcomers, known) = [NEWCOMERS, CLIENTS]
-            .map(|count| Gate::new(Shares::unshared(count)))
+            .map(|count| AdmissionGate::new(Shares::unshared(count)))
             .into();
         let mut clients = JoinSet::new();
         let mut stop = pin!(stop);
@@ -159,7 +159,13 @@ impl Dashboard {
 
 /// Serves a connection. It has a place among the newcomers until it has shown the token, and then one among
 /// the known clients.
-async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: IpAddr, mut place: Place, known: Gate) {
+async fn serve(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    peer: IpAddr,
+    mut place: AdmissionPermit,
+    known: AdmissionGate,
+) {
     // Changes are small and must not be delayed.
     let _ = stream.set_nodelay(true);
     let admitted = Notify::new();
@@ -176,7 +182,7 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: IpAddr, mut place: 
     let mut connection = pin!(connection);
     let held = place.hold_until(admitted.notified(), &mut connection).await;
     // A client that disconnects early needs no report.
-    if matches!(held, Held::Proved) {
+    if matches!(held, EvictionReason::Proved) {
         place = known.enter(peer);
         let _ = place.hold(connection).await;
     }
@@ -237,10 +243,10 @@ struct DownloadOrder {
 }
 
 /// The status and message for an order that fails.
-type Wrong = (StatusCode, String);
+type ErrorResponse = (StatusCode, String);
 
 impl Shared {
-    async fn switch(&self, request: Request<Incoming>) -> Result<(), Wrong> {
+    async fn switch(&self, request: Request<Incoming>) -> Result<(), ErrorResponse> {
         let order: SwitchOrder = read(request).await?;
         if !self.feed.has_switch(&order.id) {
             return Err((StatusCode::NOT_FOUND, "this switch does not exist".to_owned()));
@@ -249,7 +255,7 @@ impl Shared {
         carry_out(move || controls.switch(&order.id, order.on)).await
     }
 
-    async fn download(&self, request: Request<Incoming>) -> Result<(), Wrong> {
+    async fn download(&self, request: Request<Incoming>) -> Result<(), ErrorResponse> {
         let order: DownloadOrder = read(request).await?;
         if !self.feed.offers(&order.setup, order.mib) {
             return Err((StatusCode::NOT_FOUND, "this download is not offered".to_owned()));
@@ -259,7 +265,7 @@ impl Shared {
     }
 }
 
-async fn read<T: serde::de::DeserializeOwned>(request: Request<Incoming>) -> Result<T, Wrong> {
+async fn read<T: serde::de::DeserializeOwned>(request: Request<Incoming>) -> Result<T, ErrorResponse> {
     let wrong = |why: String| (StatusCode::BAD_REQUEST, why);
     let body = Limited::new(request.into_body(), BODY_BYTES).collect();
     let body = tokio::time::timeout(HEAD_IN, body).await;
@@ -268,14 +274,14 @@ async fn read<T: serde::de::DeserializeOwned>(request: Request<Incoming>) -> Res
     hawser_documents::json_bytes(&body.to_bytes()).map_err(|fault| wrong(fault.to_string()))
 }
 
-async fn carry_out(order: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), Wrong> {
+async fn carry_out(order: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), ErrorResponse> {
     match tokio::task::spawn_blocking(order).await {
         Ok(done) => done.map_err(|why| (StatusCode::CONFLICT, why)),
         Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
     }
 }
 
-fn ordered(result: Result<(), Wrong>) -> Answer {
+fn ordered(result: Result<(), ErrorResponse>) -> Answer {
     match result {
         Ok(()) => content("application/json", "{}"),
         Err((status, why)) => text(status, &why),

@@ -47,7 +47,7 @@ pub fn check(
     nat64: &[Prefix],
 ) -> Result<(), Refusal> {
     let port = destination.port();
-    let special = match Special::of(address, nat64) {
+    let special = match Special::from_address(address, nat64) {
         // Loopback belongs to every machine, so the registry's block is sufficient.
         Some(special) if special.class == Class::Loopback => Some(special),
         special => Special::own(address, own, nat64).or(special),

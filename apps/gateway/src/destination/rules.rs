@@ -28,12 +28,12 @@ pub struct AllowList {
 
 #[derive(Clone, Debug)]
 struct Rule {
-    what: What,
+    what: DestinationPattern,
     ports: RangeInclusive<u16>,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum DestinationPattern {
     Public,
     Name(String),
     /// Names with this ending, which includes the leading dot.
@@ -99,29 +99,29 @@ impl AllowList {
     #[must_use]
     pub fn may_allow(&self, host: &Host, port: u16) -> bool {
         self.at(port).any(|rule| match (&rule.what, host) {
-            (What::Public | What::Addresses(_), _) => true,
-            (What::Name(_) | What::Below(_), Host::Address(_)) => false,
-            (What::Name(own), Host::Name(name)) => own == name,
-            (What::Below(end), Host::Name(name)) => name.ends_with(end),
+            (DestinationPattern::Public | DestinationPattern::Addresses(_), _) => true,
+            (DestinationPattern::Name(_) | DestinationPattern::Below(_), Host::Address(_)) => false,
+            (DestinationPattern::Name(own), Host::Name(name)) => own == name,
+            (DestinationPattern::Below(end), Host::Name(name)) => name.ends_with(end),
         })
     }
 
     /// Returns whether a rule allows `host` at an ordinary `address`.
     pub(super) fn allows(&self, host: &Host, address: IpAddr, port: u16) -> bool {
         self.at(port).any(|rule| match (&rule.what, host) {
-            (What::Public, _) => true,
-            (What::Addresses(block), _) => block.contains(address),
-            (What::Name(_) | What::Below(_), Host::Address(_)) => false,
-            (What::Name(own), Host::Name(name)) => own == name,
-            (What::Below(end), Host::Name(name)) => name.ends_with(end),
+            (DestinationPattern::Public, _) => true,
+            (DestinationPattern::Addresses(block), _) => block.contains(address),
+            (DestinationPattern::Name(_) | DestinationPattern::Below(_), Host::Address(_)) => false,
+            (DestinationPattern::Name(own), Host::Name(name)) => own == name,
+            (DestinationPattern::Below(end), Host::Name(name)) => name.ends_with(end),
         })
     }
 
     /// Returns whether a rule within `block` names this address.
     pub(super) fn names_address(&self, address: IpAddr, port: u16, block: Block) -> bool {
         self.at(port).any(|rule| match &rule.what {
-            What::Addresses(own) => own.contains(address) && own.is_within(block),
-            What::Public | What::Name(_) | What::Below(_) => false,
+            DestinationPattern::Addresses(own) => own.contains(address) && own.is_within(block),
+            DestinationPattern::Public | DestinationPattern::Name(_) | DestinationPattern::Below(_) => false,
         })
     }
 
@@ -136,7 +136,7 @@ impl FromStr for Rule {
     fn from_str(text: &str) -> Result<Rule, AllowError> {
         let bad = |why: &dyn fmt::Display| AllowError { rule: text.to_owned(), why: why.to_string() };
         if text == "public" {
-            return Ok(Rule { what: What::Public, ports: 1..=u16::MAX });
+            return Ok(Rule { what: DestinationPattern::Public, ports: 1..=u16::MAX });
         }
         let (what, ports) = text
             .rsplit_once(':')
@@ -159,15 +159,15 @@ impl FromStr for Rule {
                 .map_err(|_| bad(&"the text before `/` is not an address"))?;
             let block = length.parse().ok().and_then(|length| Block::new(address, length));
             let block = block.ok_or_else(|| bad(&"a prefix has at most 32 bits (IPv4) or 128 (IPv6)"))?;
-            return Ok(Rule { what: What::Addresses(block), ports });
+            return Ok(Rule { what: DestinationPattern::Addresses(block), ports });
         }
         let (is_below, name) = what.strip_prefix("*.").map_or((false, what), |name| (true, name));
         let what = match Host::parse(name).map_err(|error| bad(&error))? {
             Host::Address(_) if is_below => return Err(bad(&"an address has no subdomains")),
-            Host::Address(address) => What::Addresses(Block::only(address)),
-            Host::Name(name) if is_below => What::Below(format!(".{name}")),
-            Host::Name(name) if name == "public" => What::Public,
-            Host::Name(name) => What::Name(name),
+            Host::Address(address) => DestinationPattern::Addresses(Block::only(address)),
+            Host::Name(name) if is_below => DestinationPattern::Below(format!(".{name}")),
+            Host::Name(name) if name == "public" => DestinationPattern::Public,
+            Host::Name(name) => DestinationPattern::Name(name),
         };
         Ok(Rule { what, ports })
     }

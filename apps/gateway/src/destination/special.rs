@@ -178,13 +178,16 @@ const GLOBAL: Block = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Class::Reserved).with
 
 impl Special {
     /// Returns the class of an address, if it is special.
-    pub(super) fn of(address: IpAddr, nat64: &[Prefix]) -> Option<Special> {
-        if let Some(special) = translated(address, nat64).find_map(|inner| Special::of(inner.into(), &[])) {
+    pub(super) fn from_address(address: IpAddr, nat64: &[Prefix]) -> Option<Special> {
+        if let Some(special) =
+            translated(address, nat64).find_map(|inner| Special::from_address(inner.into(), &[]))
+        {
             // To allow this destination, a rule must name exactly this address.
             return Some(Special { class: special.class, within: Block::only(address) });
         }
         if let Some(special) = TABLE.iter().find(|special| special.within.contains(address)) {
-            let inner = disguised(address, special.class).and_then(|inner| Special::of(inner.into(), &[]));
+            let inner =
+                disguised(address, special.class).and_then(|inner| Special::from_address(inner.into(), &[]));
             // A rule for all such addresses does not cover one that embeds a special address.
             let within = if inner.is_some() {
                 Block::only(address)
@@ -201,7 +204,7 @@ impl Special {
         }
         let special = inner
             .into_iter()
-            .find_map(|inner| Special::of(inner.into(), &[]))?;
+            .find_map(|inner| Special::from_address(inner.into(), &[]))?;
         // To allow this destination, a rule must name exactly this address.
         Some(Special { class: special.class, within: Block::only(address) })
     }
@@ -211,7 +214,7 @@ impl Special {
         let inner = match address {
             IpAddr::V4(_) => Vec::new(),
             IpAddr::V6(v6) => {
-                let class = Special::of(address, &[]).map(|special| special.class);
+                let class = Special::from_address(address, &[]).map(|special| special.class);
                 let disguised = class.and_then(|class| disguised(address, class));
                 embedded(v6)
                     .into_iter()

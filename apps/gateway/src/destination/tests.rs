@@ -270,7 +270,7 @@ fn invalid_rules_are_refused_with_the_reason() {
 /// RFC 7050: a network may have a prefix of its own, of any length, instead of 64:ff9b::/96.
 #[test]
 fn addresses_behind_the_networks_translator_are_checked() {
-    let prefix = |text: &str, length| Prefix::of(text.parse().expect(text), length).expect(text);
+    let prefix = |text: &str, length| Prefix::from_address(text.parse().expect(text), length).expect(text);
     let nat64 = [prefix("2606:64::", 96), prefix("fd64:ff9b:1:2::", 64)];
     let public = allow(&["public", "[fc00::/7]:*"]);
     let own = [ip("93.184.216.34")];

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use hawser::session::relay::wire::Greeting;
 use hawser::session::relay::{ClientError, Destination, Gateway, Reply};
 use hawser::session::{SessionError, StreamError, open};
-use hawser_gateway::Limits;
+use hawser_gateway::GatewayLimits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::TestResult;
-use crate::stage::{SERVER, Stage, limits};
+use crate::testbed::{SERVER, Testbed, limits};
 
 pub(crate) fn slow_and_oversized_requests_are_closed() -> TestResult {
-    let mut stage = Stage::up(&[])?;
+    let mut stage = Testbed::up(&[])?;
     stage.serve(&["public"], limits())?;
     let near = stage.near()?;
     stage.as_client(async move {
@@ -54,8 +54,8 @@ pub(crate) fn slow_and_oversized_requests_are_closed() -> TestResult {
 }
 
 pub(crate) fn a_client_that_was_killed_makes_room_for_its_next_session() -> TestResult {
-    let mut stage = Stage::up(&[])?;
-    stage.serve(&["public"], Limits { sessions_per_client: 2, ..limits() })?;
+    let mut stage = Testbed::up(&[])?;
+    stage.serve(&["public"], GatewayLimits { sessions_per_client: 2, ..limits() })?;
     for _ in 0..2 {
         let (document, token) = (stage.document()?, stage.token.clone());
         let process = stage.another_client()?;
@@ -85,10 +85,10 @@ pub(crate) fn a_client_that_was_killed_makes_room_for_its_next_session() -> Test
 }
 
 pub(crate) fn a_client_with_a_million_streams_is_limited() -> TestResult {
-    let mut stage = Stage::up(&[])?;
+    let mut stage = Testbed::up(&[])?;
     stage.serve(
         &["public"],
-        Limits {
+        GatewayLimits {
             streams_per_client: 100,
             request_timeout: Duration::from_secs(4),
             ..limits()

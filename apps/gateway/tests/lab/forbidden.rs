@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, UdpSocket};
 
 use crate::TestResult;
-use crate::stage::{SERVER, Stage, limits};
+use crate::testbed::{SERVER, Testbed, limits};
 
 /// Names that resolve to special addresses.
 const NAMES: &[(&str, &str)] = &[
@@ -55,7 +55,7 @@ const ADDRESSES: &[&str] = &[
 ];
 
 pub(crate) fn inside_addresses_and_names_are_refused() -> TestResult {
-    let mut stage = Stage::up(NAMES)?;
+    let mut stage = Testbed::up(NAMES)?;
     stage.serve(
         &["public", "*.evil.example:*", "0.0.0.0/0:*", "[::/0]:*"],
         limits(),
@@ -89,7 +89,7 @@ pub(crate) fn inside_addresses_and_names_are_refused() -> TestResult {
 }
 
 pub(crate) fn all_destinations_are_denied_by_default() -> TestResult {
-    let mut stage = Stage::up(&[])?;
+    let mut stage = Testbed::up(&[])?;
     stage.serve(&[], limits())?;
     let near = stage.near()?;
     stage.as_client(async move {
@@ -134,7 +134,7 @@ async fn fickle(socket: UdpSocket, first: Ipv4Addr, later: Ipv4Addr, asked: Arc<
 }
 
 pub(crate) fn a_rebound_name_does_not_reach_inside() -> TestResult {
-    let mut stage = Stage::up(&[])?;
+    let mut stage = Testbed::up(&[])?;
     let asked = Arc::new(AtomicUsize::new(0));
     let socket = stage
         .server

@@ -4,7 +4,7 @@ mod bounds;
 mod forbidden;
 mod names;
 mod passing;
-mod stage;
+mod testbed;
 mod unauthenticated;
 
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use hawser::session::document::Transport;
 use hawser::session::open;
 
 use crate::TestResult;
-use crate::stage::{Stage, limits};
+use crate::testbed::{Testbed, limits};
 
 /// The names of the gateway, which listens at its IPv4 address and refuses TCP at its IPv6 address.
 const NAMES: &str = r#"
@@ -25,7 +25,7 @@ const NAMES: &str = r#"
 "#;
 
 /// Returns the time to open a session with the gateway by this name.
-fn opens(stage: &Stage, name: &str) -> TestResult<Duration> {
+fn opens(stage: &Testbed, name: &str) -> TestResult<Duration> {
     let mut document = stage.document()?;
     name.clone_into(&mut document.host);
     document
@@ -42,8 +42,8 @@ fn opens(stage: &Stage, name: &str) -> TestResult<Duration> {
     })
 }
 
-fn stage() -> TestResult<Stage> {
-    let mut stage = Stage::with_names(NAMES)?;
+fn stage() -> TestResult<Testbed> {
+    let mut stage = Testbed::with_names(NAMES)?;
     stage.serve(&["web.example:80"], limits())?;
     Ok(stage)
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::TestResult;
-use crate::stage::{Stage, limits};
+use crate::testbed::{Testbed, limits};
 
 fn content(length: u64) -> Vec<u8> {
     (0..length / 8)
@@ -19,7 +19,7 @@ fn content(length: u64) -> Vec<u8> {
 
 pub(crate) fn a_download_survives_the_loss_of_a_path() -> TestResult {
     const LENGTH: u64 = 4 << 20;
-    let mut stage = Stage::up(&[])?;
+    let mut stage = Testbed::up(&[])?;
     stage.serve(&["web.example:80"], limits())?;
     let listener = stage
         .server
@@ -62,7 +62,7 @@ pub(crate) fn a_download_survives_the_loss_of_a_path() -> TestResult {
 }
 
 pub(crate) fn ends_and_resets_are_relayed() -> TestResult {
-    let mut stage = Stage::up(&[])?;
+    let mut stage = Testbed::up(&[])?;
     stage.serve(&["web.example:*", "93.184.216.0/24:7"], limits())?;
     let listener = stage
         .server
@@ -133,7 +133,7 @@ pub(crate) fn ends_and_resets_are_relayed() -> TestResult {
 }
 
 pub(crate) fn a_session_that_ended_is_opened_again() -> TestResult {
-    let mut stage = Stage::up(&[])?;
+    let mut stage = Testbed::up(&[])?;
     stage.serve(&["public:80"], limits())?;
     let listener = stage
         .server

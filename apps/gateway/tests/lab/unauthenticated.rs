@@ -8,10 +8,10 @@ use hawser::session::{Session, open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use hawser_gateway::Limits;
+use hawser_gateway::GatewayLimits;
 
 use crate::TestResult;
-use crate::stage::{Stage, limits};
+use crate::testbed::{Testbed, limits};
 
 /// Waits for the end of a session.
 async fn ended(session: &Session) -> TestResult {
@@ -24,7 +24,7 @@ async fn ended(session: &Session) -> TestResult {
 }
 
 pub(crate) fn sessions_are_refused() -> TestResult {
-    let mut stage = Stage::up(&[])?;
+    let mut stage = Testbed::up(&[])?;
     stage.serve(&["public"], limits())?;
     let (document, token) = (stage.document()?, stage.token.clone());
     stage.as_client(async move {
@@ -60,7 +60,7 @@ pub(crate) fn sessions_are_refused() -> TestResult {
 }
 
 pub(crate) fn requests_are_served_only_after_the_session_is_accepted() -> TestResult {
-    let mut stage = Stage::up(&[])?;
+    let mut stage = Testbed::up(&[])?;
     stage.serve(&["public"], limits())?;
     let listener = stage
         .server
@@ -119,10 +119,10 @@ pub(crate) fn requests_are_served_only_after_the_session_is_accepted() -> TestRe
 /// half second. With 5 s for a greeting, the silent ones would hold 85 places, but there are 64.
 pub(crate) fn sessions_do_not_lock_out_the_holders_of_tokens() -> TestResult {
     const FOR: Duration = Duration::from_secs(10);
-    let mut stage = Stage::up(&[])?;
+    let mut stage = Testbed::up(&[])?;
     stage.serve(
         &["public"],
-        Limits { request_timeout: Duration::from_secs(5), ..limits() },
+        GatewayLimits { request_timeout: Duration::from_secs(5), ..limits() },
     )?;
     let (document, token) = (stage.document()?, stage.token.clone());
     let anonymous = stage.document()?;

@@ -22,16 +22,16 @@ use tokio::net::TcpStream;
 const MAX_BYTES: usize = 64 * 1024;
 
 /// A client's connection with its pending output.
-pub(super) struct Line {
+pub(super) struct ClientConnection {
     stream: TcpStream,
     /// Bytes that must be written before any others.
     outbox: Vec<u8>,
-    shared: Shared,
+    shared: SharedConnection,
 }
 
 /// The state that a connection shares with its service.
 #[derive(Clone, Default)]
-pub(super) struct Shared(Arc<Mutex<State>>);
+pub(super) struct SharedConnection(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -45,9 +45,9 @@ struct State {
 }
 
 /// Marks a request as being answered until it is dropped.
-pub(super) struct Answering(Shared);
+pub(super) struct Answering(SharedConnection);
 
-impl Shared {
+impl SharedConnection {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock()
     }
@@ -89,9 +89,9 @@ impl Drop for Answering {
     }
 }
 
-impl Line {
-    pub(super) fn new(stream: TcpStream, shared: Shared) -> Line {
-        Line { stream, outbox: Vec::new(), shared }
+impl ClientConnection {
+    pub(super) fn new(stream: TcpStream, shared: SharedConnection) -> ClientConnection {
+        ClientConnection { stream, outbox: Vec::new(), shared }
     }
 
     pub(super) fn into_stream(self) -> TcpStream {
@@ -119,7 +119,7 @@ impl Line {
     }
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for ClientConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -129,7 +129,7 @@ impl AsyncRead for Line {
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for ClientConnection {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }

@@ -27,12 +27,12 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::answer;
-use crate::connection::{Asked, Client};
-use crate::event::{Own, Protocol};
+use crate::connection::{Client, ParsedRequest};
+use crate::event::{Protocol, ServerEvent};
 use crate::relay::relay;
 
-use line::{Line, Shared, Until};
-use request::{Forward, Refusal, Wanted};
+use line::{ClientConnection, SharedConnection, Until};
+use request::{Forward, Refusal, RequestKind};
 
 type Body = BoxBody<Bytes, hyper::Error>;
 type Answer = Response<Body>;
@@ -51,7 +51,7 @@ const ANSWER_BYTES: usize = 64 * 1024;
 /// A tunnel that was promised to the client, and that begins when the answer has been sent.
 struct Tunnel {
     upgrade: OnUpgrade,
-    asked: Asked,
+    asked: ParsedRequest,
     connected: Connected,
     began: Instant,
 }
@@ -60,7 +60,7 @@ struct Tunnel {
 pub(crate) async fn serve(client: &Client, stream: TcpStream) {
     let limits = client.front.settings.limits;
     let promised: Arc<Mutex<Option<Tunnel>>> = Arc::default();
-    let line = Shared::default();
+    let line = SharedConnection::default();
     let service = service_fn(|request| {
         let (promised, line) = (Arc::clone(&promised), line.clone());
         async move {
@@ -76,7 +76,7 @@ pub(crate) async fn serve(client: &Client, stream: TcpStream) {
         .max_headers(MAX_FIELDS)
         // A client that has finished sending may still wait for the answer.
         .half_close(true)
-        .serve_connection(TokioIo::new(Line::new(stream, line.clone())), service)
+        .serve_connection(TokioIo::new(ClientConnection::new(stream, line.clone())), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let mut stopping = client.stopping.clone();
@@ -102,7 +102,7 @@ impl Tunnel {
     async fn run(self) {
         // The upgrade fails if the client left before it was answered.
         let Ok(upgraded) = self.upgrade.await else { return };
-        let Ok(parts) = upgraded.downcast::<TokioIo<Line>>() else {
+        let Ok(parts) = upgraded.downcast::<TokioIo<ClientConnection>>() else {
             return;
         };
         let candidate = self.connected.candidate.clone();
@@ -117,7 +117,7 @@ async fn answer(
     client: &Client,
     request: Request<Incoming>,
     promised: &Mutex<Option<Tunnel>>,
-    line: &Shared,
+    line: &SharedConnection,
 ) -> Answer {
     if let Some(credential) = &client.front.settings.credential {
         let given = request.headers().get(header::PROXY_AUTHORIZATION);
@@ -133,7 +133,7 @@ async fn answer(
             client.rejected(why.as_str());
             problem(status, "http_request_error", &why)
         }
-        Ok(Wanted::Tunnel(destination)) => {
+        Ok(RequestKind::Tunnel(destination)) => {
             let began = Instant::now();
             let asked = client.asked(Protocol::Connect, &destination);
             match asked.race(destination).await {
@@ -145,8 +145,8 @@ async fn answer(
                 }
             }
         }
-        Ok(Wanted::Forward(forward)) => forwarded(client, request, forward, line).await,
-        Ok(Wanted::Nothing) => Response::new(nothing()),
+        Ok(RequestKind::Forward(forward)) => forwarded(client, request, forward, line).await,
+        Ok(RequestKind::Nothing) => Response::new(nothing()),
     }
 }
 
@@ -155,7 +155,7 @@ async fn forwarded(
     client: &Client,
     mut request: Request<Incoming>,
     forward: Forward,
-    line: &Shared,
+    line: &SharedConnection,
 ) -> Answer {
     let method = request.method().clone();
     if request::is_last_hop(&method, request.headers_mut()) {
@@ -190,7 +190,7 @@ async fn forwarded(
             let version = response.version();
             request::strip(response.headers_mut());
             request::via(response.headers_mut(), version);
-            asked.publish(Own::Served { candidate, status: response.status().as_u16() });
+            asked.publish(ServerEvent::Served { candidate, status: response.status().as_u16() });
             response.map(|body| Until { body, _ends: answered }.boxed())
         }
         Ok(Err(error)) => {
@@ -225,7 +225,7 @@ fn listen(
         }
     };
     let mut request = match is_held {
-        true => request.map(|body| Held { body, resumed: Some(Box::pin(resumed)) }.boxed()),
+        true => request.map(|body| DeferredBody { body, resumed: Some(Box::pin(resumed)) }.boxed()),
         false => request.map(BodyExt::boxed),
     };
     let resume = Mutex::new(Some(resume));
@@ -249,7 +249,7 @@ fn listen(
 async fn with_interims<T>(
     exchange: impl Future<Output = T>,
     mut interims: mpsc::Receiver<Vec<u8>>,
-    line: &Shared,
+    line: &SharedConnection,
 ) -> T {
     let mut exchange = std::pin::pin!(exchange);
     let result = loop {
@@ -266,12 +266,12 @@ async fn with_interims<T>(
 }
 
 /// A body that is read only when it is known to be wanted.
-struct Held {
+struct DeferredBody {
     body: Incoming,
     resumed: Option<Pin<Box<dyn Future<Output = bool> + Send + Sync>>>,
 }
 
-impl hyper::body::Body for Held {
+impl hyper::body::Body for DeferredBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

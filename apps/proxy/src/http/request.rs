@@ -8,7 +8,7 @@ use hyper::{Method, StatusCode, Uri, Version};
 
 /// The kind of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum RequestKind {
     /// A tunnel (RFC 9110, 9.3.6).
     Tunnel(Destination),
     /// An answer of the proxy's own: `OPTIONS *` is about the server that receives it (RFC 9110, 9.3.7).
@@ -54,9 +54,9 @@ impl From<BadDestination> for Refusal {
 ///
 /// Only absolute targets are forwarded. A web page that makes a browser send a request here, as to any other
 /// server, gets no answer from an origin.
-pub(crate) fn understand(method: &Method, target: &Uri) -> Result<Wanted, Refusal> {
+pub(crate) fn understand(method: &Method, target: &Uri) -> Result<RequestKind, Refusal> {
     if method == Method::CONNECT {
-        return tunnel(target).map(Wanted::Tunnel);
+        return tunnel(target).map(RequestKind::Tunnel);
     }
     // TRACE would reveal to the client the fields that the proxy adds (RFC 9110, 9.3.8).
     if method == Method::TRACE {
@@ -66,10 +66,10 @@ pub(crate) fn understand(method: &Method, target: &Uri) -> Result<Wanted, Refusa
         ));
     }
     if method == Method::OPTIONS && target == "*" {
-        return Ok(Wanted::Nothing);
+        return Ok(RequestKind::Nothing);
     }
     match target.scheme() {
-        Some(scheme) if *scheme == Scheme::HTTP => forward(method, target).map(Wanted::Forward),
+        Some(scheme) if *scheme == Scheme::HTTP => forward(method, target).map(RequestKind::Forward),
         Some(scheme) if *scheme == Scheme::HTTPS => Err(Refusal::bad(
             "use CONNECT for https, so that it stays confidential up to the origin",
         )),
@@ -234,7 +234,7 @@ pub(crate) fn is_last_hop(method: &Method, headers: &mut HeaderMap) -> bool {
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Result<Wanted, Refusal> {
+    fn line(text: &str) -> Result<RequestKind, Refusal> {
         let (method, target) = text.split_once(' ').expect("METHOD TARGET");
         understand(
             &method.parse().expect("a method"),
@@ -250,7 +250,7 @@ mod tests {
             ("CONNECT 192.0.2.1:1", "192.0.2.1:1"),
         ] {
             match line(text) {
-                Ok(Wanted::Tunnel(destination)) => assert_eq!(destination.to_string(), expected),
+                Ok(RequestKind::Tunnel(destination)) => assert_eq!(destination.to_string(), expected),
                 other => panic!("{text}: {other:?}"),
             }
         }
@@ -337,7 +337,7 @@ mod tests {
             ),
         ] {
             match line(text) {
-                Ok(Wanted::Forward(forward)) => {
+                Ok(RequestKind::Forward(forward)) => {
                     assert_eq!(forward.destination.to_string(), destination);
                     assert_eq!(forward.host, host);
                     assert_eq!(forward.path.to_string(), path);
@@ -361,7 +361,7 @@ mod tests {
                 "{text}"
             );
         }
-        assert_eq!(line("OPTIONS *"), Ok(Wanted::Nothing));
+        assert_eq!(line("OPTIONS *"), Ok(RequestKind::Nothing));
         assert_eq!(
             line("TRACE http://a/").expect_err("TRACE").status,
             StatusCode::NOT_IMPLEMENTED

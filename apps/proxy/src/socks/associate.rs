@@ -17,16 +17,16 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use hawser::connect::Family;
-use hawser::connect::transports::Place;
+use hawser::connect::transports::LocalConstraint;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 
-use super::wire::{self, To};
+use super::wire::{self, DatagramDestination};
 use crate::answer::socks;
 use crate::connection::Client;
-use crate::event::Own;
+use crate::event::ServerEvent;
 use crate::relay::dismiss;
 
 /// The maximum number of known destinations. The oldest is forgotten to admit another, and can then no longer
@@ -63,9 +63,10 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
         return;
     }
     client.admitted.notify_one();
-    client
-        .front
-        .publish(None, Own::Associated { client: client.address, address: at });
+    client.front.publish(
+        None,
+        ServerEvent::Associated { client: client.address, address: at },
+    );
     let began = Instant::now();
     // The client's port, if it was stated.
     let named = (from.ip().to_canonical() == client.address.ip().to_canonical()).then_some(from.port());
@@ -80,7 +81,7 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
     }
     let (sent, received, dropped) = (association.sent, association.received, association.dropped);
     let seconds = began.elapsed().as_secs_f64();
-    let what = Own::Dissociated { client: client.address, sent, received, dropped, seconds };
+    let what = ServerEvent::Dissociated { client: client.address, sent, received, dropped, seconds };
     client.front.publish(None, what);
 }
 
@@ -107,7 +108,7 @@ struct Association<'a> {
     outlets: Vec<Outlet>,
     /// The peers, in the order of first contact.
     peers: VecDeque<Peer>,
-    resolving: JoinSet<(To, Option<SocketAddr>, Vec<u8>)>,
+    resolving: JoinSet<(DatagramDestination, Option<SocketAddr>, Vec<u8>)>,
     sent: u64,
     received: u64,
     dropped: u64,
@@ -122,7 +123,7 @@ struct Outlet {
 
 /// A peer to which the client has sent.
 struct Peer {
-    to: To,
+    to: DatagramDestination,
     address: SocketAddr,
     /// The index of the outgoing socket; `None` if sending to this peer is forbidden.
     outlet: Option<usize>,
@@ -198,8 +199,8 @@ impl<'a> Association<'a> {
             return true;
         }
         match to {
-            To::Address(address) => self.send(to, address, payload),
-            To::Name(ref destination) if self.resolving.len() < MAX_RESOLVING => {
+            DatagramDestination::Address(address) => self.send(to, address, payload),
+            DatagramDestination::Name(ref destination) if self.resolving.len() < MAX_RESOLVING => {
                 let (racer, destination) = (self.client.front.racer.clone(), destination.clone());
                 let payload = payload.to_vec();
                 self.resolving.spawn(async move {
@@ -207,7 +208,7 @@ impl<'a> Association<'a> {
                     (to, addresses.first().copied(), payload)
                 });
             }
-            To::Name(_) => self.dropped += 1,
+            DatagramDestination::Name(_) => self.dropped += 1,
         }
         true
     }
@@ -234,7 +235,7 @@ impl<'a> Association<'a> {
     }
 
     /// Sends to a peer for the first time.
-    fn send(&mut self, to: To, address: SocketAddr, payload: &[u8]) {
+    fn send(&mut self, to: DatagramDestination, address: SocketAddr, payload: &[u8]) {
         let outlet = self.outlet(&to, address);
         if self.peers.len() >= MAX_PEERS {
             self.peers.pop_front();
@@ -255,14 +256,14 @@ impl<'a> Association<'a> {
     }
 
     /// Returns the socket for this address, as the policy decides.
-    fn outlet(&mut self, to: &To, address: SocketAddr) -> Option<usize> {
+    fn outlet(&mut self, to: &DatagramDestination, address: SocketAddr) -> Option<usize> {
         let transports = self.client.front.transports(&to.destination()).ok()?.0;
         let family = if address.is_ipv6() {
             Family::Ipv6
         } else {
             Family::Ipv4
         };
-        let is_of_use = |place: &Place| {
+        let is_of_use = |place: &LocalConstraint| {
             let interface = place.interface.as_deref();
             // Loopback addresses are reachable only over loopback.
             let is_near = !address.ip().is_loopback() || interface.is_none_or(|name| name == "lo");

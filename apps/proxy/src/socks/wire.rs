@@ -95,17 +95,17 @@ pub(crate) enum Request {
 
 /// The destination of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum To {
+pub(crate) enum DatagramDestination {
     /// An address whose port is not 0.
     Address(SocketAddr),
     Name(Destination),
 }
 
-impl To {
+impl DatagramDestination {
     pub(crate) fn destination(&self) -> Destination {
         match self {
-            To::Address(address) => (*address).into(),
-            To::Name(destination) => destination.clone(),
+            DatagramDestination::Address(address) => (*address).into(),
+            DatagramDestination::Name(destination) => destination.clone(),
         }
     }
 }
@@ -140,7 +140,7 @@ pub(crate) fn request(bytes: &[u8]) -> Parsed<Request> {
 const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// Parses a datagram from a client. Returns its destination and payload (RFC 1928, 7).
-pub(crate) fn datagram(bytes: &[u8]) -> Result<(To, &[u8]), Malformed> {
+pub(crate) fn datagram(bytes: &[u8]) -> Result<(DatagramDestination, &[u8]), Malformed> {
     let mut reader = Reader::new(bytes);
     let _reserved: [u8; 2] = reader.array().ok_or(Malformed::Short)?;
     match reader.byte() {
@@ -151,12 +151,12 @@ pub(crate) fn datagram(bytes: &[u8]) -> Result<(To, &[u8]), Malformed> {
     let (host, port) = reader.address()?.ok_or(Malformed::Short)?;
     let to = match host {
         Host::Address(_) if port == 0 => return Err(BadDestination::NoPort.into()),
-        Host::Address(address) => To::Address(SocketAddr::new(address, port)),
+        Host::Address(address) => DatagramDestination::Address(SocketAddr::new(address, port)),
         Host::Name(name) => {
             let destination = Destination::new(name, port)?;
             match destination.address() {
-                Some(address) => To::Address(SocketAddr::new(address, port)),
-                None => To::Name(destination),
+                Some(address) => DatagramDestination::Address(SocketAddr::new(address, port)),
+                None => DatagramDestination::Name(destination),
             }
         }
     };
@@ -311,16 +311,22 @@ mod tests {
     fn datagrams_have_their_header() {
         let four = b"\0\0\0\x01\xc0\0\x02\x01\0\x35hello";
         let address: SocketAddr = ([192, 0, 2, 1], 53).into();
-        assert_eq!(datagram(four), Ok((To::Address(address), &b"hello"[..])));
+        assert_eq!(
+            datagram(four),
+            Ok((DatagramDestination::Address(address), &b"hello"[..]))
+        );
         assert_eq!([&datagram_header(address)[..], b"hello"].concat(), four);
         let six = b"\0\0\0\x04\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\0\x35";
         let address: SocketAddr = "[2001:db8::1]:53".parse().expect("an address");
-        assert_eq!(datagram(six), Ok((To::Address(address), &b""[..])));
+        assert_eq!(
+            datagram(six),
+            Ok((DatagramDestination::Address(address), &b""[..]))
+        );
         assert_eq!(datagram_header(address), six);
         let name = Destination::new("ns.example", 53).expect("a destination");
         assert_eq!(
             datagram(b"\0\0\0\x03\x0ans.example\0\x35x"),
-            Ok((To::Name(name), &b"x"[..]))
+            Ok((DatagramDestination::Name(name), &b"x"[..]))
         );
         assert_eq!(
             datagram(b"\0\0\x01\x01\xc0\0\x02\x01\0\x35"),

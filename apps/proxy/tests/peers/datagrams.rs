@@ -9,7 +9,7 @@ use hawser_testing::{Need, has};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
-use crate::stage::{Stage, TIMEOUT, exactly};
+use crate::served_proxy::{ServedProxy, TIMEOUT, exactly};
 
 /// Starts a server that sends each datagram back.
 async fn echo() -> SocketAddr {
@@ -26,7 +26,7 @@ async fn echo() -> SocketAddr {
 
 /// Opens a relay for a client. Returns its TCP connection, and its UDP socket, which is connected to the
 /// relay.
-async fn associate(stage: &Stage, from_port: u16) -> (TcpStream, UdpSocket) {
+async fn associate(stage: &ServedProxy, from_port: u16) -> (TcpStream, UdpSocket) {
     let mut control = stage.connect().await;
     let request = [
         &b"\x05\x01\x00\x05\x03\x00\x01\x7f\0\0\x01"[..],
@@ -63,7 +63,7 @@ async fn received(socket: &UdpSocket) -> Option<Vec<u8>> {
 
 #[tokio::test]
 async fn datagrams_go_to_addresses_and_names_and_back() {
-    let (stage, echo) = (Stage::new().await, echo().await);
+    let (stage, echo) = (ServedProxy::new().await, echo().await);
     let (mut control, socket) = associate(&stage, 0).await;
     for payload in [&b""[..], b"hello", &[7; 60_000]] {
         socket.send(&datagram(echo, payload)).await.expect("it is sent");
@@ -105,7 +105,7 @@ async fn datagrams_go_to_addresses_and_names_and_back() {
 /// RFC 1928, 7: datagrams of other senders are dropped, and fragments are not reassembled.
 #[tokio::test]
 async fn fragments_and_datagrams_of_others_are_dropped() {
-    let (stage, echo) = (Stage::new().await, echo().await);
+    let (stage, echo) = (ServedProxy::new().await, echo().await);
     let free = std::net::UdpSocket::bind("127.0.0.1:0")
         .expect("a port")
         .local_addr()
@@ -142,7 +142,7 @@ async fn fragments_and_datagrams_of_others_are_dropped() {
 /// Only hosts to which the client has sent may answer, whatever the address of the relay's socket.
 #[tokio::test]
 async fn datagrams_of_unsolicited_hosts_are_dropped() {
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     let known = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
     let unknown = UdpSocket::bind("127.0.0.2:0").await.expect("a port");
     let (_control, socket) = associate(&stage, 0).await;
@@ -161,7 +161,7 @@ async fn datagrams_of_unsolicited_hosts_are_dropped() {
 async fn datagrams_leave_only_where_streams_may() {
     let transport = Transports::new().parse("sctp", 0).expect("a transport");
     let settings = Settings { choice: Choice::Always([transport].into()), ..Settings::default() };
-    let (stage, echo) = (Stage::with(settings).await, echo().await);
+    let (stage, echo) = (ServedProxy::with(settings).await, echo().await);
     let (_control, socket) = associate(&stage, 0).await;
     socket.send(&datagram(echo, b"hello")).await.expect("it is sent");
     assert_eq!(received(&socket).await, None);
@@ -187,7 +187,7 @@ for size in (1, 500, 9000):
     if !has("pysocks_is_served", &[Need::Pysocks]) {
         return;
     }
-    let (stage, echo) = (Stage::new().await, echo().await);
+    let (stage, echo) = (ServedProxy::new().await, echo().await);
     let (proxy, echo) = (stage.proxy.port().to_string(), echo.port().to_string());
     let output = python.args(["-c", CLIENT, &proxy, &echo]).output().await;
     let output = output.expect("python3 is there");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use crate::stage::{Stage, head, mirror, origin, rest};
+use crate::served_proxy::{ServedProxy, head, mirror, origin, rest};
 
 fn is_in(answer: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(answer).contains(text)
@@ -14,7 +14,7 @@ fn is_in(answer: &[u8], text: &str) -> bool {
 /// RFC 9112, 9.6: a client that has finished sending may still wait for an answer.
 #[tokio::test]
 async fn a_client_that_half_closes_after_its_request_gets_its_answer() {
-    let (stage, origin) = (Stage::new().await, mirror().await);
+    let (stage, origin) = (ServedProxy::new().await, mirror().await);
     let mut stream = stage.connect().await;
     let request = format!("GET http://{origin}/half HTTP/1.1\r\nHost: {origin}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it is sent");
@@ -30,7 +30,7 @@ async fn a_client_that_half_closes_after_its_request_gets_its_answer() {
 /// both cases no part of the body is requested, and the incomplete connection is closed.
 #[tokio::test]
 async fn the_origins_417_comes_before_any_100() {
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     // The answer and the end of the body can arrive in either order.
     for round in 0..50 {
         let connection = if round % 2 == 0 { "close" } else { "keep-alive" };
@@ -69,7 +69,7 @@ async fn the_origins_417_comes_before_any_100() {
 
 #[tokio::test]
 async fn a_body_that_is_held_back_follows_the_origins_100() {
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     for is_asked_for in [true, false] {
         let origin = origin(move |mut stream| async move {
             head(&mut stream).await;
@@ -105,7 +105,7 @@ async fn a_body_that_is_held_back_follows_the_origins_100() {
 /// RFC 9110, 15.2.2.
 #[tokio::test]
 async fn a_101_that_was_not_asked_for_is_a_bad_gateway() {
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     let origin = origin(|mut stream| async move {
         head(&mut stream).await;
         let answer =
@@ -129,7 +129,7 @@ async fn a_101_that_was_not_asked_for_is_a_bad_gateway() {
 /// RFC 9110, 15.2, and RFC 8297: early hints are useful only until the answer arrives.
 #[tokio::test]
 async fn early_hints_are_passed_on_before_the_answer() {
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     let (go, mut went) = tokio::sync::broadcast::channel::<()>(1);
     let reported = go.clone();
     let origin = origin(move |mut stream| {
@@ -185,7 +185,7 @@ async fn early_hints_are_passed_on_before_the_answer() {
 #[tokio::test]
 async fn a_body_that_resembles_an_answer_is_not_amended() {
     const PIECE: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     let origin = origin(|mut stream| async move {
         head(&mut stream).await;
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", 5 * PIECE.len());
@@ -218,7 +218,7 @@ async fn a_body_that_resembles_an_answer_is_not_amended() {
 /// RFC 9110, 7.6.2 and 9.3.7; RFC 9112, 3.2.4.
 #[tokio::test]
 async fn options_requests_reach_their_target() {
-    let (stage, origin) = (Stage::new().await, mirror().await);
+    let (stage, origin) = (ServedProxy::new().await, mirror().await);
     let ask = async |target: &str, more: &str| {
         let request =
             format!("OPTIONS {target} HTTP/1.1\r\nHost: {origin}\r\nConnection: close\r\n{more}\r\n");

@@ -9,11 +9,11 @@ use hawser_proxy::{BindError, Credential, Proxy, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 
-use crate::stage::{Stage, echo, exactly, head, impatient, mirror, rest, socks, tunnel};
+use crate::served_proxy::{ServedProxy, echo, exactly, head, impatient, mirror, rest, socks, tunnel};
 
 #[tokio::test]
 async fn a_slow_client_is_disconnected() {
-    let stage = Stage::with(impatient()).await;
+    let stage = ServedProxy::with(impatient()).await;
     for beginning in [
         &b""[..],
         b"\x05",
@@ -47,7 +47,7 @@ async fn a_slow_client_is_disconnected() {
 
 #[tokio::test]
 async fn an_oversized_head_is_refused() {
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     let long = format!(
         "GET http://a.example/ HTTP/1.1\r\nX: {}\r\n\r\n",
         "x".repeat(40_000)
@@ -69,7 +69,7 @@ async fn an_oversized_head_is_refused() {
 
 #[tokio::test]
 async fn malformed_requests_are_refused() {
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     let socks = [
         (
             &b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00"[..],
@@ -124,7 +124,7 @@ async fn malformed_requests_are_refused() {
 #[tokio::test]
 async fn a_client_needs_the_credential() {
     let credential = Some(Credential::parse("user:secret").expect("a credential"));
-    let stage = Stage::with(Settings { credential, ..Settings::default() }).await;
+    let stage = ServedProxy::with(Settings { credential, ..Settings::default() }).await;
     let origin = mirror().await;
     let url = format!("http://{origin}/");
     for scheme in ["http", "socks5h"] {
@@ -164,8 +164,8 @@ async fn a_non_loopback_listener_needs_a_credential() {
 
 #[tokio::test]
 async fn clients_beyond_the_limit_wait_and_are_reported_once() {
-    let stage = Stage::with(Settings {
-        limits: hawser_proxy::Limits { connections: 2, ..hawser_proxy::Limits::default() },
+    let stage = ServedProxy::with(Settings {
+        limits: hawser_proxy::ProxyLimits { connections: 2, ..hawser_proxy::ProxyLimits::default() },
         ..Settings::default()
     });
     let (stage, origin) = (stage.await, mirror().await);
@@ -197,7 +197,7 @@ async fn clients_beyond_the_limit_wait_and_are_reported_once() {
 #[tokio::test]
 async fn idle_connections_do_not_lock_out_authenticated_clients() {
     let credential = Some(Credential::parse("user:secret").expect("a credential"));
-    let stage = Stage::with(Settings { credential, ..Settings::default() }).await;
+    let stage = ServedProxy::with(Settings { credential, ..Settings::default() }).await;
     let origin = mirror().await;
     let mut idle = Vec::new();
     for _ in 0..300 {
@@ -222,10 +222,10 @@ async fn a_crowd_of_one_network_takes_no_place_of_another() {
     const SHARE: usize = 2;
     let settings = Settings {
         credential: Some(Credential::parse("user:secret").expect("a credential")),
-        limits: hawser_proxy::Limits { connections: 16, ..hawser_proxy::Limits::default() },
+        limits: hawser_proxy::ProxyLimits { connections: 16, ..hawser_proxy::ProxyLimits::default() },
         ..Settings::default()
     };
-    let (stage, origin) = (Stage::at([0, 0, 0, 0], settings).await, echo().await);
+    let (stage, origin) = (ServedProxy::at([0, 0, 0, 0], settings).await, echo().await);
     let from = async |address: [u8; 4]| {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind((address, 0).into()).expect("an address of this host");

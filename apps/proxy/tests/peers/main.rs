@@ -3,14 +3,14 @@
 mod datagrams;
 mod forwarding;
 mod hostile;
-mod stage;
+mod served_proxy;
 mod stops;
 mod tunnels;
 
 use std::process::Output;
 
 use hawser_testing::{Need, has};
-use stage::{Stage, mirror, nobody};
+use served_proxy::{ServedProxy, mirror, nobody};
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -18,7 +18,7 @@ fn text(output: &Output) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn curl_asks_by_each_protocol() {
-    let (stage, origin) = (Stage::new().await, mirror().await);
+    let (stage, origin) = (ServedProxy::new().await, mirror().await);
     let port = origin.port();
     for (scheme, host, more) in [
         ("socks5", "127.0.0.1", vec![]),
@@ -60,7 +60,7 @@ async fn curl_asks_by_each_protocol() {
 /// RFC 9110, 7.6.1: hop-by-hop fields are not forwarded in either direction.
 #[tokio::test]
 async fn hop_by_hop_fields_are_not_forwarded() {
-    let (stage, origin) = (Stage::new().await, mirror().await);
+    let (stage, origin) = (ServedProxy::new().await, mirror().await);
     let url = format!("http://{origin}/");
     let fields = [
         "-H",
@@ -88,7 +88,7 @@ async fn hop_by_hop_fields_are_not_forwarded() {
 
 #[tokio::test]
 async fn failures_have_their_codes() {
-    let (stage, nobody) = (Stage::new().await, nobody().await);
+    let (stage, nobody) = (ServedProxy::new().await, nobody().await);
     let refused = format!("http://{nobody}/");
     // Curl's code 97 means that the proxy's handshake failed; curl prints the reply.
     let output = stage.curl("socks5h", &[&refused]).await;
@@ -127,7 +127,7 @@ async fn tls_passes_end_to_end() {
     if !has("tls_passes_end_to_end", &[Need::Openssl]) {
         return;
     }
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     let directory = hawser_documents::temporary::Folder::new().expect("a directory");
     let make = [
         "req",

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use hawser_proxy::{Limits, Settings};
+use hawser_proxy::{ProxyLimits, Settings};
 use tokio::io::AsyncWriteExt;
 
-use crate::stage::{Stage, echo, exactly, rest, tunnel};
+use crate::served_proxy::{ServedProxy, echo, exactly, rest, tunnel};
 
 #[tokio::test]
 async fn requests_in_progress_end_before_the_stop() {
-    let (mut stage, far) = (Stage::new().await, echo().await);
+    let (mut stage, far) = (ServedProxy::new().await, echo().await);
     let mut stream = tunnel(&stage, far).await;
     let mut idle = stage.connect().await;
     idle.write_all(b"OPTIONS http://a/ HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n")
@@ -34,8 +34,8 @@ async fn requests_in_progress_end_before_the_stop() {
 
 #[tokio::test]
 async fn stopping_ends_open_connections_after_a_time() {
-    let limits = Limits { drain: Duration::from_millis(200), ..Limits::default() };
-    let mut stage = Stage::with(Settings { limits, ..Settings::default() }).await;
+    let limits = ProxyLimits { drain: Duration::from_millis(200), ..ProxyLimits::default() };
+    let mut stage = ServedProxy::with(Settings { limits, ..Settings::default() }).await;
     let mut stream = tunnel(&stage, echo().await).await;
     let begin = Instant::now();
     stage.stop.take().map(|stop| stop.send(()));

@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader};
 use hawser_testing::swallow_at_localhost;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::stage::{Stage, TIMEOUT, echo, exactly, head, origin, rest, socks, tunnel};
+use crate::served_proxy::{ServedProxy, TIMEOUT, echo, exactly, head, origin, rest, socks, tunnel};
 
 /// The end of one direction is passed on, and the other continues.
 #[tokio::test]
 async fn each_direction_ends_by_itself() {
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     let far = origin(|mut stream| async move {
         let mut all = Vec::new();
         stream.read_to_end(&mut all).await.expect("the client ends");
@@ -52,7 +52,7 @@ async fn each_direction_ends_by_itself() {
 /// A reset must not appear as a regular end.
 #[tokio::test]
 async fn a_reset_is_relayed_as_a_reset() {
-    let stage = Stage::new().await;
+    let stage = ServedProxy::new().await;
     let far = origin(|mut stream| async move {
         let _ = stream.read_u8().await;
         socket2::SockRef::from(&stream)
@@ -92,11 +92,12 @@ async fn a_reset_is_relayed_as_a_reset() {
 /// direction open would otherwise hold the tunnel and its place for ever.
 #[tokio::test]
 async fn a_half_open_idle_tunnel_is_ended() {
-    let limits = hawser_proxy::Limits {
+    let limits = hawser_proxy::ProxyLimits {
         half_open: std::time::Duration::from_millis(100),
-        ..hawser_proxy::Limits::default()
+        ..hawser_proxy::ProxyLimits::default()
     };
-    let stage = Stage::with(hawser_proxy::Settings { limits, ..hawser_proxy::Settings::default() }).await;
+    let stage =
+        ServedProxy::with(hawser_proxy::Settings { limits, ..hawser_proxy::Settings::default() }).await;
     let (report, mut reported) = tokio::sync::mpsc::channel(1);
     let far = origin(move |mut stream| {
         let report = report.clone();
@@ -124,7 +125,7 @@ async fn a_half_open_idle_tunnel_is_ended() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_tunnels_carry_data_at_once() {
-    let (stage, far) = (Stage::new().await, echo().await);
+    let (stage, far) = (ServedProxy::new().await, echo().await);
     let mut clients = tokio::task::JoinSet::new();
     for number in 0..100u32 {
         let mut stream = stage.connect().await;
@@ -163,7 +164,7 @@ async fn a_hundred_tunnels_carry_data_at_once() {
 #[tokio::test]
 async fn a_winner_that_swallows_data_is_not_preferred_again() {
     for scheme in ["socks5h", "http"] {
-        let stage = Stage::new().await;
+        let stage = ServedProxy::new().await;
         let port = swallow_at_localhost(|stream| {
             let lines = BufReader::new(&*stream).lines();
             let _head: Vec<String> = lines

@@ -79,8 +79,8 @@ fn two_producers_take_different_slots() {
 #[test]
 fn a_consumer_that_sleeps_is_woken() {
     model(|| {
-        let bell = Arc::new(Notify::new());
-        let rung = bell.clone();
+        let notify = Arc::new(Notify::new());
+        let rung = notify.clone();
         let (ring, mut consumer) = ring(Some(Arc::new(move || rung.notify())));
         let producer = thread::spawn(move || assert!(ring.push(&[1, 10])));
         // If the consumer sleeps and is not woken, loom finds a deadlock. A wait may also end early.
@@ -89,7 +89,7 @@ fn a_consumer_that_sleeps_is_woken() {
                 break words;
             }
             if consumer.doze() {
-                bell.wait();
+                notify.wait();
             }
         };
         assert_eq!(words, [1, 10]);

@@ -3,8 +3,8 @@
 use hawser_time::Instant;
 
 use super::Source;
-use crate::attach::{Attaching, Change, Step, Stepping};
-use crate::audit::{Act, Origin};
+use crate::attach::{Attaching, AttachmentChange, Step, Stepping};
+use crate::audit::{AuditAction, RequestOrigin};
 use crate::error::Refusal;
 use crate::flow::FlowId;
 
@@ -41,7 +41,7 @@ impl Source {
         let Stepping { who, name, act, reply, warnings } = stepping;
         let act = match &result {
             Ok(()) => act,
-            Err(refusal) => Act::Refused(brief(&refusal.to_string())),
+            Err(refusal) => AuditAction::Refused(brief(&refusal.to_string())),
         };
         self.enter(now, &who, FlowId::ALL, name, 0, act);
         // The subscriber may read the log as soon as it has the answer.
@@ -50,10 +50,10 @@ impl Source {
     }
 
     /// Logs a change that the provider has made by itself, in the name of `who`.
-    pub fn note_change(&mut self, now: Instant, who: &str, change: Change<'_>) {
+    pub fn note_change(&mut self, now: Instant, who: &str, change: AttachmentChange<'_>) {
         self.enter(
             now,
-            &(who.into(), Origin::default()),
+            &(who.into(), RequestOrigin::default()),
             FlowId::ALL,
             change.name().to_owned(),
             0,

@@ -7,9 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hawser_time::Instant;
 
-use super::{Kept, Listener, MAX_GATES, SWEEP_EVERY, Source, State};
-use crate::filter::{Gate, Passage};
-use crate::flow::{FlowId, SourceId, Target};
+use super::{FlowFilterState, Listener, MAX_GATES, ProviderState, SWEEP_EVERY, Source};
+use crate::filter::{FilterState, Passage};
+use crate::flow::{FlowId, SourceFlow, SourceId};
 use crate::order::{Outlet, SubscriberId};
 use crate::schema::EventId;
 use crate::scope::Scope;
@@ -19,7 +19,7 @@ use crate::subscription::Statistics;
 impl Source {
     /// Publishes an event of a flow, after it took effect. Providers call it when [`Source::wants`] returns
     /// true; otherwise it has no effect.
-    pub fn publish<S: State>(
+    pub fn publish<S: ProviderState>(
         &mut self,
         now: Instant,
         flow: FlowId,
@@ -32,7 +32,7 @@ impl Source {
 
     /// Publishes an event that has already passed the listeners' filters at its origin. The total number of
     /// events is then unknown: the statistics count those that passed.
-    pub fn publish_filtered<S: State>(
+    pub fn publish_filtered<S: ProviderState>(
         &mut self,
         now: Instant,
         flow: FlowId,
@@ -73,7 +73,7 @@ impl Source {
 
     /// Writes an event for each listener, and delivers it to those for which `passes` returns true.
     #[inline]
-    fn signal<S: State>(
+    fn signal<S: ProviderState>(
         &mut self,
         now: Instant,
         flow: FlowId,
@@ -117,7 +117,7 @@ impl Source {
     }
 
     /// Returns whether the signal in the buffer goes to a listener now.
-    fn judge<S: State>(
+    fn judge<S: ProviderState>(
         &mut self,
         now: Instant,
         at: usize,
@@ -146,7 +146,7 @@ impl Source {
             Scope::Rule(rule) => state.info(flow).is_some_and(|info| rule.holds(&info)),
         };
         let scope = &listener.compiled.scope;
-        let make = || Kept { in_scope: in_scope(scope), gate: Gate::default(), held: None };
+        let make = || FlowFilterState { in_scope: in_scope(scope), gate: FilterState::default(), held: None };
         let kept = listener.gates.entry((flow, event)).or_insert_with(make);
         if !kept.in_scope {
             return false;
@@ -185,7 +185,7 @@ impl Source {
     /// Drops a listener's state for flows whose ends were never reported, unless a search was made recently:
     /// listing the flows takes long.
     #[cold]
-    fn sweep<S: State>(&mut self, now: Instant, at: usize, state: &mut S) {
+    fn sweep<S: ProviderState>(&mut self, now: Instant, at: usize, state: &mut S) {
         let listener = &mut self.listeners[at];
         if now < listener.sweep_due {
             return;
@@ -254,7 +254,7 @@ impl Source {
 
     /// Carries out the modifications that T-wares in the loop request, and ends the holds of T-wares that
     /// have panicked.
-    fn act<S: State>(&mut self, now: Instant, state: &mut S) {
+    fn act<S: ProviderState>(&mut self, now: Instant, state: &mut S) {
         self.bury(now, state);
         if self.acting.is_empty() {
             return;
@@ -268,7 +268,7 @@ impl Source {
     }
 
     /// Ends the intervals that are over.
-    pub(super) fn close_intervals<S: State>(&mut self, now: Instant, state: &mut S) {
+    pub(super) fn close_intervals<S: ProviderState>(&mut self, now: Instant, state: &mut S) {
         while let Some(Reverse((until, id, flow, event))) = self.ends.peek().copied()
             && until <= now
         {
@@ -297,7 +297,13 @@ impl Source {
     }
 
     /// Cuts an interval short because its flow ends.
-    pub(super) fn end_interval<S: State>(&mut self, now: Instant, at: usize, mut kept: Kept, state: &mut S) {
+    pub(super) fn end_interval<S: ProviderState>(
+        &mut self,
+        now: Instant,
+        at: usize,
+        mut kept: FlowFilterState,
+        state: &mut S,
+    ) {
         let listener = &mut self.listeners[at];
         let Some(until) = kept.gate.until() else { return };
         if kept.gate.close(&listener.compiled.filter, until) == Some(true)
@@ -324,7 +330,7 @@ impl Listener {
 
     /// Writes an event, and the variables that come with it.
     #[allow(clippy::too_many_arguments)] // Each is a part of the signal.
-    fn write<S: State>(
+    fn write<S: ProviderState>(
         &self,
         buf: &mut SignalBuf,
         source: SourceId,
@@ -334,7 +340,7 @@ impl Listener {
         fields: &[u64],
         state: &S,
     ) {
-        buf.begin(self.compiled.id, Target { source, flow }, event, now, fields);
+        buf.begin(self.compiled.id, SourceFlow { source, flow }, event, now, fields);
         for variable in &self.compiled.with {
             buf.push(
                 variable

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use super::{Listener, Source, State, last_word, settle};
-use crate::audit::{Act, Entry};
+use super::{Listener, ProviderState, Source, last_word, settle};
+use crate::audit::{AuditAction, AuditEntry};
 use crate::error::Refusal;
 use crate::flow::FlowId;
-use crate::hands::Modification;
-use crate::hold::{Held, Hold, MAX_HOLDS, MAX_LEASE};
+use crate::lease::{Lease, LeaseOutcome, MAX_HOLDS, MAX_LEASE};
 use crate::map::Map;
-use crate::order::{Compiled, Order, SubscriberId};
+use crate::modifications::Modification;
+use crate::order::{Compiled, SourceOrder, SubscriberId};
 use crate::schema::{Schema, VariableId};
 use crate::scope::Scope;
 use crate::signal::{MAX_WORDS, SubscriptionId};
-use crate::subscriber::Probe;
+use crate::subscriber::FlowSnapshot;
 use crate::subscription::Statistics;
 
 /// The maximum number of modifications of one subscriber that one poll takes.
@@ -26,9 +26,9 @@ const STEERING_BUDGET: usize = 256;
 
 impl Source {
     /// Carries out an order. Replies are sent if the caller still waits.
-    pub(super) fn obey<S: State>(&mut self, now: Instant, order: Order, state: &mut S) {
+    pub(super) fn obey<S: ProviderState>(&mut self, now: Instant, order: SourceOrder, state: &mut S) {
         match order {
-            Order::Admit(mut admitted) => {
+            SourceOrder::Admit(mut admitted) => {
                 let (id, schema) = (self.id, &self.schema);
                 let begun = admitted
                     .tware
@@ -41,7 +41,7 @@ impl Source {
                     self.bury(now, state);
                 }
             }
-            Order::Steer(subscriber, steering) => {
+            SourceOrder::Steer(subscriber, steering) => {
                 if let Some(admitted) = self
                     .admitted
                     .iter_mut()
@@ -51,32 +51,32 @@ impl Source {
                 }
                 self.recount();
             }
-            Order::Expel(subscriber) => self.expel(now, subscriber, state),
-            Order::Subscribe(compiled) => self.subscribe(*compiled),
-            Order::Offer(schema, compiled) => self.take_offer(schema, compiled),
-            Order::Change(id, filter, scope, priority) => self.change(id, filter, scope, priority),
-            Order::Unsubscribe(id) => {
+            SourceOrder::Expel(subscriber) => self.expel(now, subscriber, state),
+            SourceOrder::Subscribe(compiled) => self.subscribe(*compiled),
+            SourceOrder::Offer(schema, compiled) => self.take_offer(schema, compiled),
+            SourceOrder::Change(id, filter, scope, priority) => self.change(id, filter, scope, priority),
+            SourceOrder::Unsubscribe(id) => {
                 self.wake_now();
                 self.listeners.retain(|listener| listener.compiled.id != id);
                 self.sort_listeners();
             }
-            Order::Modify(subscriber, flow, variable, set, priority, reply) => {
+            SourceOrder::Modify(subscriber, flow, variable, set, priority, reply) => {
                 let modification = Modification { target: self.target(flow), variable, set };
                 let _ = reply.try_send(self.modify(now, subscriber, &modification, Some(priority), state));
             }
-            Order::Probe(flow, variables, reply) => {
+            SourceOrder::Probe(flow, variables, reply) => {
                 let values = variables.iter().map(|v| state.read(flow, *v)).collect();
-                let _ = reply.try_send(state.info(flow).map(|_| Probe { time: now, values }));
+                let _ = reply.try_send(state.info(flow).map(|_| FlowSnapshot { time: now, values }));
             }
-            Order::Flows(reply) => {
+            SourceOrder::Flows(reply) => {
                 let of = |flow| Some((flow, state.info(flow)?));
                 let _ = reply.try_send(state.flows().into_iter().filter_map(of).collect());
             }
-            Order::Statistics(id, reply) => {
+            SourceOrder::Statistics(id, reply) => {
                 let listener = self.listeners.iter().find(|listener| listener.compiled.id == id);
                 let _ = reply.try_send(listener.map(|listener| listener.statistics).unwrap_or_default());
             }
-            Order::Attach(attaching) => self.change_attachments(now, *attaching),
+            SourceOrder::Attach(attaching) => self.change_attachments(now, *attaching),
         }
     }
 
@@ -148,7 +148,7 @@ impl Source {
     }
 
     /// Removes a subscriber with its subscriptions and holds.
-    fn expel<S: State>(&mut self, now: Instant, subscriber: SubscriberId, state: &mut S) {
+    fn expel<S: ProviderState>(&mut self, now: Instant, subscriber: SubscriberId, state: &mut S) {
         self.wake_now();
         self.listeners
             .retain(|listener| listener.compiled.subscriber != subscriber);
@@ -159,7 +159,7 @@ impl Source {
     }
 
     /// Ends the holds of a subscriber.
-    fn let_go<S: State>(&mut self, now: Instant, subscriber: SubscriberId, state: &mut S) {
+    fn let_go<S: ProviderState>(&mut self, now: Instant, subscriber: SubscriberId, state: &mut S) {
         let mut ended = Vec::new();
         self.holds.end(
             |_, hold| hold.subscriber == subscriber,
@@ -167,17 +167,31 @@ impl Source {
         );
         for (flow, hold) in ended {
             state.restore(flow, hold.variable, last_word(state, flow, &hold));
-            self.note(now, subscriber, flow, hold.variable, hold.value, Act::HolderGone);
+            self.note(
+                now,
+                subscriber,
+                flow,
+                hold.variable,
+                hold.value,
+                AuditAction::HolderGone,
+            );
         }
     }
 
     /// Cleans up after T-wares that have panicked: the log gets the panic's message, and their holds end.
     /// Their subscriptions stay, without a receiver.
     #[inline]
-    pub(super) fn bury<S: State>(&mut self, now: Instant, state: &mut S) {
+    pub(super) fn bury<S: ProviderState>(&mut self, now: Instant, state: &mut S) {
         while let Some((subscriber, message)) = self.fallen.pop() {
             let who = self.who(subscriber);
-            self.enter(now, &who, FlowId::ALL, "*".to_owned(), 0, Act::Panicked(message));
+            self.enter(
+                now,
+                &who,
+                FlowId::ALL,
+                "*".to_owned(),
+                0,
+                AuditAction::Panicked(message),
+            );
             self.let_go(now, subscriber, state);
         }
     }
@@ -187,7 +201,7 @@ impl Source {
     }
 
     /// Takes modifications of subscribers that live elsewhere.
-    pub(super) fn steer<S: State>(&mut self, now: Instant, state: &mut S) -> bool {
+    pub(super) fn steer<S: ProviderState>(&mut self, now: Instant, state: &mut S) -> bool {
         let mut any = false;
         for at in 0..self.admitted.len() {
             let subscriber = self.admitted[at].id;
@@ -220,14 +234,14 @@ impl Source {
     /// Logs that `count` modifications of a subscriber found its queue full.
     fn note_dropped(&mut self, now: Instant, admitted: usize, count: u64) {
         let who = self.who(self.admitted[admitted].id);
-        let act = Act::Refused("the source has too many waiting requests: send fewer".to_owned());
+        let act = AuditAction::Refused("the source has too many waiting requests: send fewer".to_owned());
         self.audit_due = now;
         let entry = self.entry(now, &who, FlowId::ALL, "*".to_owned(), 0, act);
-        self.audit.add(Entry { count, ..entry });
+        self.audit.add(AuditEntry { count, ..entry });
     }
 
     /// Sets a variable under a lease, or ends a lease; returns the value before. The operation is logged.
-    pub(super) fn modify<S: State>(
+    pub(super) fn modify<S: ProviderState>(
         &mut self,
         now: Instant,
         subscriber: SubscriberId,
@@ -247,14 +261,14 @@ impl Source {
                 flow,
                 variable,
                 0,
-                Act::Refused(refusal.to_string()),
+                AuditAction::Refused(refusal.to_string()),
             );
         }
         result
     }
 
     #[allow(clippy::too_many_arguments)] // The holder, the value and the length of the lease.
-    fn hold<S: State>(
+    fn hold<S: ProviderState>(
         &mut self,
         now: Instant,
         subscriber: SubscriberId,
@@ -291,25 +305,25 @@ impl Source {
         let until = now + lease;
         let held = self
             .holds
-            .take(flow, Hold { variable, subscriber, priority, value, own, until });
-        let is_new = matches!(held, Held::New(_));
+            .take(flow, Lease { variable, subscriber, priority, value, own, until });
+        let is_new = matches!(held, LeaseOutcome::New(_));
         let before = match held {
-            Held::New(before) | Held::Again(before) => before,
-            Held::Taken(loser, before) => {
+            LeaseOutcome::New(before) | LeaseOutcome::Again(before) => before,
+            LeaseOutcome::Taken(loser, before) => {
                 let (taker, _) = self.who(subscriber);
                 let why = format!("`{taker}` has taken the variable with priority {priority}");
                 self.notify(loser, flow, variable, why);
-                self.note(now, loser, flow, variable, before, Act::Lost);
+                self.note(now, loser, flow, variable, before, AuditAction::Lost);
                 before
             }
-            Held::Denied(holder, priority) => {
+            LeaseOutcome::Denied(holder, priority) => {
                 let holder = self.admitted.iter().find(|admitted| admitted.id == holder);
                 return Err(Refusal::Held(
                     holder.map_or("?", |admitted| &admitted.name).to_owned(),
                     priority,
                 ));
             }
-            Held::Full => return Err(Refusal::Full(MAX_HOLDS)),
+            LeaseOutcome::Full => return Err(Refusal::Full(MAX_HOLDS)),
         };
         if let Err(refusal) = state.hold(flow, variable, value, lease) {
             let mut ended = None;
@@ -321,15 +335,15 @@ impl Source {
             if let (Some(hold), false) = (ended, is_new) {
                 // An earlier hold of this variable ends, too.
                 state.restore(flow, variable, hold.own);
-                self.note(now, subscriber, flow, variable, before, Act::Released);
+                self.note(now, subscriber, flow, variable, before, AuditAction::Released);
             }
             return Err(refusal);
         }
-        self.note(now, subscriber, flow, variable, before, Act::Set(value));
+        self.note(now, subscriber, flow, variable, before, AuditAction::Set(value));
         Ok(before)
     }
 
-    fn release<S: State>(
+    fn release<S: ProviderState>(
         &mut self,
         now: Instant,
         subscriber: SubscriberId,
@@ -337,13 +351,13 @@ impl Source {
         variable: VariableId,
         state: &mut S,
     ) -> Result<u64, Refusal> {
-        settle(self.holds.of(flow), flow, state);
+        settle(self.holds.for_flow(flow), flow, state);
         let mut ended = None;
-        let ends = |hold: &Hold| hold.subscriber == subscriber && hold.variable == variable;
+        let ends = |hold: &Lease| hold.subscriber == subscriber && hold.variable == variable;
         self.holds.end_of(flow, ends, |_, hold| ended = Some(hold));
         let hold = ended.ok_or(Refusal::NotHeld)?;
         state.restore(flow, variable, hold.own);
-        self.note(now, subscriber, flow, variable, hold.value, Act::Released);
+        self.note(now, subscriber, flow, variable, hold.value, AuditAction::Released);
         Ok(hold.value)
     }
 }

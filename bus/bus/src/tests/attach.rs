@@ -11,13 +11,13 @@ struct Names(Mutex<Vec<Attachment>>);
 type Put = Box<dyn FnOnce() -> Result<(), Refusal> + Send>;
 
 impl Attachable for Arc<Names> {
-    fn prepare(&self, change: Change<'_>) -> Result<(Step, String), Refusal> {
+    fn prepare(&self, change: AttachmentChange<'_>) -> Result<(Step, String), Refusal> {
         let names = self.clone();
         let put: Put = match change {
-            Change::Attach { text, .. } if text.contains("wrong") => {
+            AttachmentChange::Attach { text, .. } if text.contains("wrong") => {
                 return Err(Refusal::unable("line 1:\n  wrong"));
             }
-            Change::Attach { name, who, text, .. } => {
+            AttachmentChange::Attach { name, who, text, .. } => {
                 let one = Attachment { name: name.into(), who: who.into(), places: vec![text.into()] };
                 Box::new(move || {
                     let mut list = names.0.lock();
@@ -26,7 +26,7 @@ impl Attachable for Arc<Names> {
                     Ok(())
                 })
             }
-            Change::Detach { name, .. } => {
+            AttachmentChange::Detach { name, .. } => {
                 let name = name.to_owned();
                 Box::new(move || {
                     let mut list = names.0.lock();
@@ -106,7 +106,7 @@ fn an_attachment_stays_until_it_is_detached() {
     assert!(
         entries
             .iter()
-            .all(|e| e.variable == "cap" && e.target == Target { source, flow: FlowId::ALL })
+            .all(|e| e.variable == "cap" && e.target == SourceFlow { source, flow: FlowId::ALL })
     );
 }
 
@@ -141,7 +141,7 @@ fn a_refused_attachment_is_answered_and_logged() {
         .iter()
         .map(|e| (e.who.as_str(), e.act.clone(), e.count))
         .collect();
-    let refused = |why: &str| Act::Refused(why.into());
+    let refused = |why: &str| AuditAction::Refused(why.into());
     let want = [
         (
             "not",

@@ -8,7 +8,7 @@ fn every(interval: u64) -> Filter {
 }
 
 /// Returns the common part of subscriptions with these scopes, each a flow's number, and intervals.
-fn common(wanted: &[(Option<u64>, u64)]) -> Common {
+fn common(wanted: &[(Option<u64>, u64)]) -> SharedSubscription {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
@@ -16,19 +16,23 @@ fn common(wanted: &[(Option<u64>, u64)]) -> Common {
     for (flow, interval) in wanted {
         let scope = flow.map_or(Scope::All, |flow| Scope::One(tcp.target(flow)));
         let subscription = Subscription::new(["tcp.acked"])
-            .of(scope)
+            .with_scope(scope)
             .every(Duration::from_nanos(*interval));
         watcher.subscribe(subscription, &queue).expect("it may");
     }
     tcp.poll(1);
-    assert_eq!(tcp.source.common(CLOSED), Common::default(), "nobody wants it");
+    assert_eq!(
+        tcp.source.common(CLOSED),
+        SharedSubscription::default(),
+        "nobody wants it"
+    );
     tcp.source.common(ACKED)
 }
 
 #[test]
 fn equal_filters_of_all_subscriptions_become_a_common_filter() {
-    assert_eq!(common(&[]), Common::default());
-    let of = |flow: Option<u64>, filter| Common { flow: flow.map(FlowId), filter };
+    assert_eq!(common(&[]), SharedSubscription::default());
+    let of = |flow: Option<u64>, filter| SharedSubscription { flow: flow.map(FlowId), filter };
     assert_eq!(common(&[(None, 5)]), of(None, Some(every(5))));
     assert_eq!(common(&[(None, 5), (None, 5)]), of(None, Some(every(5))));
     assert_eq!(common(&[(None, 5), (None, 6)]), of(None, None));
@@ -54,10 +58,10 @@ fn the_bus_evaluates_rules_itself() {
     let (queue, _signals) = Ring::new(16, None);
     let scope = Scope::Rule("remote=10.0.0.0".parse().expect("a rule"));
     watcher
-        .subscribe(Subscription::new(["tcp.acked"]).of(scope), &queue)
+        .subscribe(Subscription::new(["tcp.acked"]).with_scope(scope), &queue)
         .expect("it may");
     tcp.poll(1);
-    assert_eq!(tcp.source.common(ACKED), Common::default());
+    assert_eq!(tcp.source.common(ACKED), SharedSubscription::default());
 }
 
 /// The interval has been applied at the origin of the events.
@@ -68,7 +72,7 @@ fn an_event_filtered_before_passes_at_once() {
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
     let subscription = Subscription::new(["tcp.acked"])
-        .of(Scope::One(tcp.target(1)))
+        .with_scope(Scope::One(tcp.target(1)))
         .every(Duration::from_secs(1));
     let id = watcher.subscribe(subscription, &queue).expect("it may");
     tcp.poll(1);

@@ -2,7 +2,7 @@
 //! provider goes on, and the log has an entry for each.
 
 use super::*;
-use crate::audit::Act;
+use crate::audit::AuditAction;
 
 /// Narrows the window at each event, and panics at the third, after it has requested a modification.
 #[derive(Default)]
@@ -77,12 +77,18 @@ fn a_tware_that_panics_leaves_the_flow_to_its_provider() {
         .map(|entry| (entry.who.as_str(), &entry.act))
         .collect();
     assert!(
-        logged.contains(&("fragile", &Act::Panicked("received 3 events".into()))),
+        logged.contains(&("fragile", &AuditAction::Panicked("received 3 events".into()))),
         "{logged:?}"
     );
-    assert!(logged.contains(&("fragile", &Act::HolderGone)), "{logged:?}");
     assert!(
-        logged.contains(&("stillborn", &Act::Panicked("there is no such name".into()))),
+        logged.contains(&("fragile", &AuditAction::HolderGone)),
+        "{logged:?}"
+    );
+    assert!(
+        logged.contains(&(
+            "stillborn",
+            &AuditAction::Panicked("there is no such name".into())
+        )),
         "{logged:?}"
     );
 }
@@ -93,7 +99,7 @@ fn flows_without_received_ends_make_room() {
     /// The flows that exist.
     struct Passing(Vec<FlowId>);
 
-    impl State for Passing {
+    impl ProviderState for Passing {
         fn read(&self, _: FlowId, _: VariableId) -> Option<u64> {
             None
         }
@@ -162,7 +168,7 @@ fn an_unavailable_event_is_logged() {
         .into_iter()
         .map(|e| (e.who, e.target.flow, e.variable, e.act))
         .collect();
-    let refused = Act::Refused("no such hook".into());
+    let refused = AuditAction::Refused("no such hook".into());
     assert_eq!(
         entries,
         [("watcher".into(), FlowId::ALL, "tcp.closed".into(), refused)]

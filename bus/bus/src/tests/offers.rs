@@ -8,7 +8,7 @@ fn with(more: &[&str]) -> Schema {
     let plain = schema();
     let event = |name: &&str| EventType {
         name: (*name).to_owned(),
-        fields: vec![Field { name: "cwnd".into(), kind: Kind::Number }],
+        fields: vec![Field { name: "cwnd".into(), kind: ValueKind::Number }],
     };
     let events = plain
         .events()

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{Access, Hands, Schema, Scope, Signal, SourceId, Subscription, Target, Tware, VariableId};
+use crate::{Access, Hands, Schema, Scope, Signal, SourceFlow, SourceId, Subscription, Tware, VariableId};
 use hawser_time::Instant;
 
 use crate::twares::controller::{Acked, Controller, Decision};
@@ -107,7 +107,7 @@ const MAX_FLOWS: usize = 65_536;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The state of a connection.
-struct Flow<L> {
+struct SteeredFlow<L> {
     controller: L,
     /// The time of its last signal.
     signalled: Instant,
@@ -120,7 +120,7 @@ struct Flow<L> {
     recovers_until: Option<u64>,
 }
 
-impl<L> Flow<L> {
+impl<L> SteeredFlow<L> {
     /// Returns the window from which the controller continues: its own last decision, if the one in the
     /// signal is near it. A signal may be older than the last decision, and may show the window of the
     /// transport's own controller before it was overruled. A window that is far away was set by another
@@ -141,7 +141,7 @@ const NEAR_DIVISOR: u64 = 8;
 pub struct Steer<L, F> {
     options: SteerOptions,
     make: F,
-    flows: BTreeMap<Target, Flow<L>>,
+    flows: BTreeMap<SourceFlow, SteeredFlow<L>>,
     /// The time of the next search for idle connections.
     sweep_due: Instant,
     /// The variables that it sets, by source.
@@ -217,7 +217,7 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
             let mut controller = (self.make)();
             let decision = controller.established(if event == 0 { field(0) } else { srtt }, false, mss);
             let decided = if event == 0 { decision.window } else { 0 };
-            let flow = Flow {
+            let flow = SteeredFlow {
                 controller,
                 signalled: signal.time(),
                 delivered,
@@ -277,7 +277,7 @@ impl<L: Controller + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
         let subscription = |event: &str| {
             let subscription = Subscription::new([format!("{}.{event}", self.options.provider)])
                 .priority(self.options.priority);
-            let subscription = subscription.of(self.options.scope.clone());
+            let subscription = subscription.with_scope(self.options.scope.clone());
             let subscription = if matches!(event, "acked" | "sent") {
                 subscription.every(self.options.interval)
             } else {
@@ -331,8 +331,8 @@ impl<L: Controller + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
 mod tests {
     use crate::ring::Ring;
     use crate::{
-        Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, Kind, Rights, Source, State, Variable,
-        run_waiting,
+        Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, ProviderState, Rights, Source, ValueKind,
+        Variable, run_waiting,
     };
 
     use super::*;
@@ -346,7 +346,7 @@ mod tests {
     /// A connection whose window the test can read.
     struct Connection([u64; 6]);
 
-    impl State for Connection {
+    impl ProviderState for Connection {
         fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
             (flow.0 == 0).then(|| self.0[usize::from(variable.0)])
         }
@@ -369,7 +369,7 @@ mod tests {
         let fields = |names: &[&str]| {
             names
                 .iter()
-                .map(|name| Field { name: (*name).to_owned(), kind: Kind::Number })
+                .map(|name| Field { name: (*name).to_owned(), kind: ValueKind::Number })
                 .collect()
         };
         let event =
@@ -388,8 +388,11 @@ mod tests {
             ".conn.cc.pacing_rate" => Access::Modifiable { min: 1, max: u64::MAX },
             _ => Access::Observable,
         };
-        let variable =
-            |name: &&str| Variable { name: format!("tcp{name}"), kind: Kind::Number, access: access(name) };
+        let variable = |name: &&str| Variable {
+            name: format!("tcp{name}"),
+            kind: ValueKind::Number,
+            access: access(name),
+        };
         let variables = WITH
             .iter()
             .chain(&[".conn.cc.ssthresh", ".conn.cc.pacing_rate"])

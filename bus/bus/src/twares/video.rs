@@ -47,7 +47,7 @@ impl Default for RateParams {
 
 /// The progress of the transport with the data written to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct TransportProgress {
     /// The time, by any clock that does not go backwards.
     pub now: Instant,
     /// Bytes written to the connection so far.
@@ -98,7 +98,7 @@ impl RateController {
     }
 
     /// Handles an acknowledgement of new data.
-    pub fn acked(&mut self, progress: Progress) -> u64 {
+    pub fn acked(&mut self, progress: TransportProgress) -> u64 {
         self.measure(progress);
         let passed = progress.now - std::mem::replace(&mut self.latest, progress.now);
         let waiting = progress
@@ -118,17 +118,17 @@ impl RateController {
     }
 
     /// Handles the third duplicate acknowledgement: a segment is lost.
-    pub fn recovery_began(&mut self, progress: Progress) -> u64 {
+    pub fn recovery_began(&mut self, progress: TransportProgress) -> u64 {
         self.set(eighths(self.rate, 7).min(self.allowed(progress)))
     }
 
     /// Handles the expiry of the retransmission timer.
-    pub fn timeout(&mut self, progress: Progress) -> u64 {
+    pub fn timeout(&mut self, progress: TransportProgress) -> u64 {
         self.set((self.rate / 2).min(eighths(self.allowed(progress), 7)))
     }
 
     /// Returns the known capacity in bit/s: the recent delivery rate, or the window in a round trip.
-    fn allowed(&self, progress: Progress) -> u64 {
+    fn allowed(&self, progress: TransportProgress) -> u64 {
         let window = match nanos(progress.srtt) {
             0 => u64::MAX,
             srtt => mul_div(progress.window.saturating_mul(8), SECOND, srtt),
@@ -136,7 +136,7 @@ impl RateController {
         self.carried.unwrap_or(u64::MAX).min(window)
     }
 
-    fn measure(&mut self, progress: Progress) {
+    fn measure(&mut self, progress: TransportProgress) {
         let Some((began, before)) = self.began else {
             self.began = Some((progress.now, progress.delivered));
             return;
@@ -231,7 +231,7 @@ impl Tware for Adapt {
                 .with([".conn.delivered", ".conn.cc.cwnd", ".conn.srtt"])
                 .priority(0)
                 .every(*interval)
-                .of(self.scope.clone())
+                .with_scope(self.scope.clone())
         };
         EVENTS.iter().map(subscription).collect()
     }
@@ -243,7 +243,8 @@ impl Tware for Adapt {
             return;
         };
         let (now, written) = (signal.time(), self.dial.written());
-        let progress = Progress { now, written, delivered, window, srtt: Duration::from_nanos(srtt) };
+        let progress =
+            TransportProgress { now, written, delivered, window, srtt: Duration::from_nanos(srtt) };
         self.dial.set_rate(match subscription {
             0 => self.controller.timeout(progress),
             1 => self.controller.recovery_began(progress),
@@ -257,19 +258,19 @@ mod tests {
     use super::*;
 
     /// A connection that carries `capacity` bit/s of a stream at the controller's rate, sampled every 100 ms.
-    struct Line {
+    struct SimulatedLink {
         controller: RateController,
-        at: Progress,
+        at: TransportProgress,
     }
 
-    impl Line {
-        fn new(params: RateParams) -> Line {
-            let at = Progress {
+    impl SimulatedLink {
+        fn new(params: RateParams) -> SimulatedLink {
+            let at = TransportProgress {
                 window: 1 << 20,
                 srtt: Duration::from_millis(50),
-                ..Progress::default()
+                ..TransportProgress::default()
             };
-            Line { controller: RateController::new(params), at }
+            SimulatedLink { controller: RateController::new(params), at }
         }
 
         fn run(&mut self, tenths: u64, capacity: u64) {
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_rate_rises_linearly_to_the_ceiling() {
-        let mut line = Line::new(RateParams::default());
+        let mut line = SimulatedLink::new(RateParams::default());
         line.run(1, 10_000_000);
         let first = line.controller.rate();
         line.run(20, 10_000_000);
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn the_rate_follows_a_narrowing_line_without_loss() {
-        let mut line = Line::new(RateParams { start: 8_000_000, ..RateParams::default() });
+        let mut line = SimulatedLink::new(RateParams { start: 8_000_000, ..RateParams::default() });
         line.run(20, 10_000_000);
         line.run(20, 3_000_000);
         assert!(
@@ -318,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_loss_lowers_the_rate_at_once() {
-        let mut line = Line::new(RateParams { start: 4_000_000, raise: 0, ..RateParams::default() });
+        let mut line = SimulatedLink::new(RateParams { start: 4_000_000, raise: 0, ..RateParams::default() });
         line.run(10, 10_000_000);
         assert_eq!(line.controller.clone().recovery_began(line.at), 3_500_000, "7/8");
         assert_eq!(line.controller.clone().timeout(line.at), 2_000_000, "a half");
@@ -332,13 +333,13 @@ mod tests {
     fn idle_periods_raise_the_rate_little_and_bounds_hold() {
         let mut controller = RateController::new(RateParams::default());
         assert_eq!(
-            controller.acked(Progress { now: Instant::NEVER, ..Progress::default() }),
+            controller.acked(TransportProgress { now: Instant::NEVER, ..TransportProgress::default() }),
             1_100_000
         );
         let wild = [0, 1, 1 << 40, u64::MAX];
         for (now, delivered) in wild.into_iter().flat_map(|now| wild.map(|bytes| (now, bytes))) {
             for window in wild {
-                let progress = Progress {
+                let progress = TransportProgress {
                     now: Instant::from_nanos(now),
                     written: u64::MAX,
                     delivered,

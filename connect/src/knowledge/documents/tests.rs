@@ -15,28 +15,28 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::*;
-use crate::knowledge::base::{Base, now};
+use crate::knowledge::base::{KnowledgeBase, now};
 
 /// Nodes that are served at a socket.
-struct Place {
+struct ServedNodes {
     folder: Folder,
-    base: Arc<Base>,
+    base: Arc<KnowledgeBase>,
     _documents: Arc<dyn Documents>,
 }
 
-impl Place {
+impl ServedNodes {
     /// Makes a base whose clients have the rights of `rules`. Needs a runtime.
-    fn with(rules: Rules) -> Place {
+    fn with(rules: Rules) -> ServedNodes {
         let folder = Folder::new().expect("the folder for tests can be written");
         let (bus, base) = (Bus::new(), base());
         let documents: Arc<dyn Documents> = Arc::new(Nodes(Arc::clone(&base)));
         bus.offer_documents(&documents);
         tokio::spawn(serve(bus, &folder.join("s"), rules).expect("there is room"));
-        Place { folder, base, _documents: documents }
+        ServedNodes { folder, base, _documents: documents }
     }
 
-    fn new() -> Place {
-        Place::with(Rules::default())
+    fn new() -> ServedNodes {
+        ServedNodes::with(Rules::default())
     }
 
     fn socket(&self) -> PathBuf {
@@ -44,8 +44,8 @@ impl Place {
     }
 }
 
-fn base() -> Arc<Base> {
-    Base::new(Arc::new(Mutex::new(Manager::new(Options::default()))), None)
+fn base() -> Arc<KnowledgeBase> {
+    KnowledgeBase::new(Arc::new(Mutex::new(Manager::new(Options::default()))), None)
 }
 
 struct Peer {
@@ -54,7 +54,7 @@ struct Peer {
 }
 
 impl Peer {
-    async fn connect(place: &Place) -> Peer {
+    async fn connect(place: &ServedNodes) -> Peer {
         let (reader, writer) = UnixStream::connect(place.socket())
             .await
             .expect("it listens")
@@ -85,7 +85,7 @@ const NODE: &str =
 
 #[tokio::test]
 async fn nodes_are_put_listed_watched_and_deleted() {
-    let place = Place::new();
+    let place = ServedNodes::new();
     let mut peer = Peer::connect(&place).await;
     let mut watcher = Peer::connect(&place).await;
     assert_eq!(watcher.ask(r#"{"watch":{}}"#).await, json!({ "done": "watch" }));
@@ -122,9 +122,9 @@ async fn nodes_are_put_listed_watched_and_deleted() {
 
 #[tokio::test]
 async fn a_wrong_document_is_refused_with_its_path_and_no_effect() {
-    let place = Place::new();
+    let place = ServedNodes::new();
     let base = &place.base;
-    base.learn(Origin::Interface, &[], Vec::new(), now());
+    base.learn(NodeOrigin::Interface, &[], Vec::new(), now());
     let mut peer = Peer::connect(&place).await;
     let cases = [
         (r#"{"put":{"uid":"a","rooot":true}}"#, "put.rooot", "no such key"),
@@ -177,7 +177,7 @@ async fn a_wrong_document_is_refused_with_its_path_and_no_effect() {
 
 #[tokio::test]
 async fn a_slow_watcher_is_notified_and_dropped() {
-    let place = Place::new();
+    let place = ServedNodes::new();
     let base = &place.base;
     let mut watcher = Peer::connect(&place).await;
     watcher.ask(r#"{"watch":{}}"#).await;
@@ -208,7 +208,7 @@ async fn rights_govern_listing_and_putting_nodes() {
     let rules = "[[rule]]\nname = \"reader\"\nobserve = [\"knowledge.*\"]\n\
         [[rule]]\nname = \"writer\"\nmodify = [{ variables = \"knowledge.nodes\" }]\n\
         [[rule]]\nname = \"other\"\nobserve = [\"tcp.*\"]";
-    let place = Place::with(Rules::parse(rules).expect("rules"));
+    let place = ServedNodes::with(Rules::parse(rules).expect("rules"));
     for (name, may_list, may_put) in [
         ("reader", true, false),
         ("writer", false, true),
@@ -238,16 +238,20 @@ async fn rights_govern_listing_and_putting_nodes() {
 
 #[test]
 fn filters_compare_source_name_and_interface() {
-    let known =
-        |uid: &str, origin, node: Value| Known { uid: uid.into(), origin, until: None, node: Arc::new(node) };
+    let known = |uid: &str, origin, node: Value| KnownNode {
+        uid: uid.into(),
+        origin,
+        until: None,
+        node: Arc::new(node),
+    };
     let of_race = known(
         "a/b",
-        Origin::Race,
+        NodeOrigin::Race,
         json!({ "properties": { "interface": { "value": "eth0" } } }),
     );
     let link = known(
         "c",
-        Origin::Controller,
+        NodeOrigin::Controller,
         json!({ "match": [{ "interface": { "value": ["eth0", "x"] } }], "properties": {} }),
     );
     for (text, takes) in [
@@ -313,7 +317,7 @@ fn mutated_documents_are_taken_or_refused_within_the_limits() {
         }
         base.expire(NOW);
         let all = base.list(NOW);
-        assert!(all.len() <= Origin::Controller.max_nodes());
+        assert!(all.len() <= NodeOrigin::Controller.max_nodes());
         if let Some(known) = all.last() {
             let again = base
                 .put(&known.node.to_string(), NOW)

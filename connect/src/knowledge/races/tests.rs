@@ -3,32 +3,32 @@
 use parking_lot::Mutex;
 
 use super::*;
-use crate::Report;
+use crate::RaceReport;
 use crate::policy::document::{self, Format};
-use crate::policy::{Manager, Options, Request, shipped};
+use crate::policy::{Manager, Options, Request, builtin};
 use crate::towards;
 use hawser_race::Failure;
 
 const NOW: f64 = 1_700_000_000.0;
 
-fn outcome(transport: &str, remote: &str, asked: Option<&str>, won: bool) -> Outcome {
+fn outcome(transport: &str, remote: &str, asked: Option<&str>, won: bool) -> RaceOutcome {
     let candidate = Description {
         transport: transport.into(),
         remote: remote.into(),
         interface: "eth0".into(),
     };
-    Outcome { candidate, asked: asked.map(|name| (name.into(), 443)), won }
+    RaceOutcome { candidate, asked: asked.map(|name| (name.into(), 443)), won }
 }
 
 /// Makes a base with the shipped policies, and eth0 with an address.
-fn base() -> Arc<Base> {
+fn base() -> Arc<KnowledgeBase> {
     let mut manager = Manager::new(Options { candidates: 32, ..Options::default() });
-    let pib = shipped::pib(manager.names_mut()).expect("it is right");
+    let pib = builtin::pib(manager.names_mut()).expect("it is right");
     let names = manager.names().clone();
     manager
         .replace(names, pib, Vec::new(), NOW)
         .expect("there is room");
-    let base = Base::new(Arc::new(Mutex::new(manager)), None);
+    let base = KnowledgeBase::new(Arc::new(Mutex::new(manager)), None);
     let eth0 = r#"{ "uid": "eth0", "root": true, "expire": -1, "properties": { "transport": {}, "security": {},
         "remote_ip": {}, "remote_name": {}, "port": {}, "ip_version": { "value": 4 },
         "interface": { "value": "eth0", "precedence": 2 } } }"#;
@@ -36,14 +36,14 @@ fn base() -> Arc<Base> {
     base
 }
 
-fn request(base: &Base, destination: &str) -> Request {
+fn request(base: &KnowledgeBase, destination: &str) -> Request {
     let text = r#"{ "transport": { "value": "reliable" }, "security": { "value": false } }"#;
     let read = document::request(text, Format::Json, base.manager().names_mut()).expect("it is right");
     towards(&read.value, &destination.parse().expect("a destination"))
 }
 
 /// Returns the transports over eth0, best first.
-fn order(base: &Base, destination: &str) -> Vec<String> {
+fn order(base: &KnowledgeBase, destination: &str) -> Vec<String> {
     let request = request(base, destination);
     let ranking = base.manager().select(&request, NOW).expect("few");
     let over = |candidate: &crate::policy::Candidate| {
@@ -63,7 +63,7 @@ fn place(order: &[String], transport: &str) -> usize {
 #[test]
 fn an_outcome_is_a_node_with_neats_properties() {
     let all = nodes(&outcome("quic", "[2001:db8::1]:443", None, false), "eth0", NOW);
-    let json = document::node_json(&all[0], &crate::policy::Names::default());
+    let json = document::node_json(&all[0], &crate::policy::NameTable::default());
     assert_eq!(all.len(), 1);
     assert_eq!(json["uid"], "race/eth0/QUIC/[2001:db8::1]:443");
     assert_eq!(json["expire"], NOW + 600.0, "NEAT: 600 s");
@@ -93,7 +93,7 @@ fn failures_and_wins_change_the_rank_for_that_peer_alone() {
     assert!(place(&before, "QUIC") < place(&before, "TCP"), "{before:?}");
     let mut new = nodes(&outcome("quic", "192.0.2.1:443", None, false), "eth0", NOW);
     new.extend(nodes(&outcome("sctp", "192.0.2.1:443", None, true), "eth0", NOW));
-    base.learn(Origin::Race, &[], new, NOW);
+    base.learn(NodeOrigin::Race, &[], new, NOW);
     let after = order(&base, "192.0.2.1:443");
     assert_eq!(after[0], "SCTP/UDP", "{after:?}");
     assert!(place(&after, "QUIC") > place(&after, "TCP"), "{after:?}");
@@ -116,7 +116,7 @@ fn outcomes_for_a_name_apply_to_all_its_addresses() {
         NOW,
     );
     assert_eq!(failed.len(), 2);
-    base.learn(Origin::Race, &[], failed.clone(), NOW);
+    base.learn(NodeOrigin::Race, &[], failed.clone(), NOW);
     assert!(place(&order(&base, name), "QUIC") > place(&before, "QUIC"));
     let won = nodes(
         &outcome("quic", "192.0.2.1:443", Some("www.example.org"), true),
@@ -132,7 +132,7 @@ fn outcomes_for_a_name_apply_to_all_its_addresses() {
         NOW,
     );
     assert!(!is_outdone(&same[1], &won[1]), "it connects no more");
-    base.learn(Origin::Race, &[], won, NOW);
+    base.learn(NodeOrigin::Race, &[], won, NOW);
     assert_eq!(order(&base, name)[0], "QUIC");
 }
 
@@ -140,11 +140,11 @@ fn outcomes_for_a_name_apply_to_all_its_addresses() {
 fn reloading_files_keeps_learnt_policies() {
     let base = base();
     let new = nodes(&outcome("sctp", "192.0.2.1:443", None, true), "eth0", NOW);
-    base.learn(Origin::Race, &[], new, NOW);
+    base.learn(NodeOrigin::Race, &[], new, NOW);
     assert_eq!(order(&base, "192.0.2.1:443")[0], "SCTP/UDP");
     {
         let mut manager = base.manager();
-        let pib = shipped::pib(manager.names_mut()).expect("it is right");
+        let pib = builtin::pib(manager.names_mut()).expect("it is right");
         let names = manager.names().clone();
         manager
             .replace(names, pib, Vec::new(), NOW)
@@ -160,14 +160,14 @@ fn the_oldest_outcomes_are_evicted() {
     for n in 0..300 {
         let remote = format!("192.0.2.1:{}", n + 1);
         base.learn(
-            Origin::Race,
+            NodeOrigin::Race,
             &[],
             nodes(&outcome("tcp", &remote, None, true), "eth0", NOW),
             NOW,
         );
     }
-    let all = base.names_of(Origin::Race);
-    assert_eq!(all.len(), Origin::Race.max_nodes());
+    let all = base.names_of(NodeOrigin::Race);
+    assert_eq!(all.len(), NodeOrigin::Race.max_nodes());
     assert!(base.node("race/eth0/TCP/192.0.2.1:300", NOW).is_some());
     assert!(base.node("race/eth0/TCP/192.0.2.1:1", NOW).is_none());
     let policies = base
@@ -178,7 +178,7 @@ fn the_oldest_outcomes_are_evicted() {
         .count();
     assert_eq!(
         policies,
-        Origin::Race.max_nodes(),
+        NodeOrigin::Race.max_nodes(),
         "their policies leave with them"
     );
 }
@@ -189,18 +189,18 @@ fn a_watcher_receives_outcomes_and_never_blocks() {
     let destination: Destination = "www.example.org:443".parse().expect("a destination");
     let watcher = watcher(queue, Some(&destination));
     let candidate = outcome("tcp", "192.0.2.1:443", None, true).candidate;
-    let report = |what| watcher(Report { after: Duration::ZERO, what });
-    let failed = |failure| What::Failed { candidate: candidate.clone(), failure, why: String::new() };
-    report(What::Started { candidate: candidate.clone(), known: "unknown" });
-    report(What::Cancelled { candidate: candidate.clone() });
+    let report = |what| watcher(RaceReport { after: Duration::ZERO, what });
+    let failed = |failure| RaceEvent::Failed { candidate: candidate.clone(), failure, why: String::new() };
+    report(RaceEvent::Started { candidate: candidate.clone(), known: "unknown" });
+    report(RaceEvent::Cancelled { candidate: candidate.clone() });
     report(failed(Failure::Local));
     report(failed(Failure::InterfaceGone));
     report(failed(Failure::Timeout));
-    report(What::Won { candidate: candidate.clone(), took: Duration::ZERO });
+    report(RaceEvent::Won { candidate: candidate.clone(), took: Duration::ZERO });
     // The queue is full, and the call still returns.
     report(failed(Failure::Refused));
     let asked = Some(("www.example.org".into(), 443));
-    let all: Vec<Outcome> = std::iter::from_fn(|| reported.try_recv().ok()).collect();
+    let all: Vec<RaceOutcome> = std::iter::from_fn(|| reported.try_recv().ok()).collect();
     assert_eq!(
         all.iter().map(|outcome| outcome.won).collect::<Vec<_>>(),
         [false, true]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use sha2::{Digest, Sha256};
 
-use super::{Changes, Kind, Loaded, Record, StoreError};
+use super::{Changes, EntryKind, StoreContent, StoreError, StoredNode};
 
 /// The application id of a store, which includes the version of its form: "Hwsr", 1.
 const APPLICATION: i64 = 0x4877_7372;
@@ -42,7 +42,7 @@ enum Bad {
 
 impl File {
     /// Opens a file, or begins one.
-    pub(super) fn open(path: &Path, now: f64) -> Result<(File, Loaded), StoreError> {
+    pub(super) fn open(path: &Path, now: f64) -> Result<(File, StoreContent), StoreError> {
         let system = |error| StoreError::System { file: path.into(), error };
         prepare(path)?;
         match File::read(path, now) {
@@ -65,7 +65,7 @@ impl File {
         }
     }
 
-    fn read(path: &Path, now: f64) -> Result<(File, Loaded), Bad> {
+    fn read(path: &Path, now: f64) -> Result<(File, StoreContent), Bad> {
         let bad = |error: rusqlite::Error| judge(path, &error);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(bad)?;
@@ -127,11 +127,11 @@ impl File {
     }
 
     /// Reads all rows; an error without a value means that a row is damaged.
-    fn load(&mut self, now: f64) -> Result<Loaded, Option<rusqlite::Error>> {
+    fn load(&mut self, now: f64) -> Result<StoreContent, Option<rusqlite::Error>> {
         self.connection
             .execute("DELETE FROM entries WHERE until < ?1", params![now])
             .map_err(Some)?;
-        let mut loaded = Loaded::default();
+        let mut loaded = StoreContent::default();
         let mut statement = self
             .connection
             .prepare("SELECT kind, name, until, text, digest FROM entries ORDER BY kind, name LIMIT ?1")
@@ -146,9 +146,9 @@ impl File {
             if kept_digest != digest(&kind, &name, until, &text) {
                 return Err(None);
             }
-            if kind == Kind::Outcomes.word() {
+            if kind == EntryKind::Outcomes.word() {
                 loaded.outcomes.insert(name, text);
-            } else if let Ok(record) = serde_json::from_str::<Record>(&text) {
+            } else if let Ok(record) = serde_json::from_str::<StoredNode>(&text) {
                 loaded.nodes.push(record);
             } else {
                 return Err(None);

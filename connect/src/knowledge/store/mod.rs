@@ -2,7 +2,7 @@
 //!
 //! Callers put changes into a queue and continue. For each key only the newest change is queued. The thread
 //! gathers changes for a moment, and writes them as one transaction. Invariants: at most [`MAX_WAITING`] keys
-//! are queued. Changes that [`Queue::flush`] has confirmed are in the file, even if the process dies
+//! are queued. Changes that [`ChangeQueue::flush`] has confirmed are in the file, even if the process dies
 //! afterwards.
 
 mod file;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::event::Origin;
+use super::event::NodeOrigin;
 use file::File;
 
 /// The maximum number of queued keys: more than there are nodes, so that only a blocked disk can exceed it.
@@ -30,9 +30,9 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// A node that is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct StoredNode {
     /// The origin of the node.
-    pub(super) origin: Origin,
+    pub(super) origin: NodeOrigin,
     /// The network on which it was learnt, if it is valid only there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) network: Option<String>,
@@ -42,35 +42,35 @@ pub(super) struct Record {
 
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum EntryKind {
     Node,
     /// The memory of races.
     Outcomes,
 }
 
-impl Kind {
+impl EntryKind {
     fn word(self) -> &'static str {
         match self {
-            Kind::Node => "node",
-            Kind::Outcomes => "outcomes",
+            EntryKind::Node => "node",
+            EntryKind::Outcomes => "outcomes",
         }
     }
 }
 
 /// A text, with the end of its validity.
 #[derive(Clone, Debug, PartialEq)]
-struct Kept {
+struct StoredText {
     text: String,
     until: Option<f64>,
 }
 
 /// The changed keys with their new values; `None` if the entry is deleted.
-type Changes = BTreeMap<(Kind, String), Option<Kept>>;
+type Changes = BTreeMap<(EntryKind, String), Option<StoredText>>;
 
 /// The content of a store.
 #[derive(Debug, Default)]
-pub(super) struct Loaded {
-    pub(super) nodes: Vec<Record>,
+pub(super) struct StoreContent {
+    pub(super) nodes: Vec<StoredNode>,
     pub(super) outcomes: BTreeMap<String, String>,
     /// The fault of the file, and its new path.
     pub(super) warning: Option<String>,
@@ -116,12 +116,12 @@ pub enum StoreError {
 
 /// Holds the thread. When it is dropped, queued changes are still written, in the background.
 pub(super) struct Store {
-    queue: Queue,
+    queue: ChangeQueue,
 }
 
 /// The queue of changes. Clones are the same queue.
 #[derive(Clone)]
-pub(super) struct Queue(Arc<Shared>);
+pub(super) struct ChangeQueue(Arc<Shared>);
 
 struct Shared {
     pending: Mutex<Pending>,
@@ -146,14 +146,14 @@ struct Pending {
 
 impl Store {
     /// Opens a file, or begins one, and starts its thread. Entries that have expired at `now` are left out.
-    pub(super) fn open(path: &Path, now: f64) -> Result<(Store, Loaded), StoreError> {
+    pub(super) fn open(path: &Path, now: f64) -> Result<(Store, StoreContent), StoreError> {
         let (file, loaded) = File::open(path, now)?;
         let shared = Arc::new(Shared {
             pending: Mutex::default(),
             wake: Condvar::new(),
             written: watch::channel(0).0,
         });
-        let queue = Queue(shared);
+        let queue = ChangeQueue(shared);
         let writer = queue.clone();
         std::thread::Builder::new()
             .name("hawser-store".into())
@@ -162,7 +162,7 @@ impl Store {
         Ok((Store { queue }, loaded))
     }
 
-    pub(super) fn queue(&self) -> Queue {
+    pub(super) fn queue(&self) -> ChangeQueue {
         self.queue.clone()
     }
 }
@@ -174,15 +174,15 @@ impl Drop for Store {
     }
 }
 
-impl Queue {
+impl ChangeQueue {
     fn lock(&self) -> MutexGuard<'_, Pending> {
         self.0.pending.lock()
     }
 
     /// Stores a node until it expires.
-    pub(super) fn keep(&self, uid: &str, record: &Record, until: Option<f64>) {
+    pub(super) fn keep(&self, uid: &str, record: &StoredNode, until: Option<f64>) {
         match serde_json::to_string(record) {
-            Ok(text) => self.change(Kind::Node, uid, Some(Kept { text, until })),
+            Ok(text) => self.change(EntryKind::Node, uid, Some(StoredText { text, until })),
             // A document of texts and finite numbers can always be written.
             Err(error) => self.lock().trouble = Some(error.to_string()),
         }
@@ -190,15 +190,15 @@ impl Queue {
 
     /// Deletes a node.
     pub(super) fn forget(&self, uid: &str) {
-        self.change(Kind::Node, uid, None);
+        self.change(EntryKind::Node, uid, None);
     }
 
     /// Stores the memory of races.
     pub(super) fn keep_outcomes(&self, name: &str, text: String) {
-        self.change(Kind::Outcomes, name, Some(Kept { text, until: None }));
+        self.change(EntryKind::Outcomes, name, Some(StoredText { text, until: None }));
     }
 
-    fn change(&self, kind: Kind, name: &str, kept: Option<Kept>) {
+    fn change(&self, kind: EntryKind, name: &str, kept: Option<StoredText>) {
         let mut pending = self.lock();
         let key = (kind, name.to_owned());
         if pending.changes.len() >= MAX_WAITING && !pending.changes.contains_key(&key) {

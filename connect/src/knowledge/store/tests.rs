@@ -10,13 +10,13 @@ use super::*;
 
 const NOW: f64 = 1_700_000_000.0;
 
-fn record(number: u32) -> Record {
+fn record(number: u32) -> StoredNode {
     let node = json!({ "uid": format!("n{number}"), "properties": { "rtt": { "value": number } } });
-    Record { origin: Origin::Controller, network: None, node }
+    StoredNode { origin: NodeOrigin::Controller, network: None, node }
 }
 
 /// Opens the store when the last one's thread has released it.
-async fn open(path: &Path, now: f64) -> (Store, Loaded) {
+async fn open(path: &Path, now: f64) -> (Store, StoreContent) {
     for _ in 0..500 {
         match Store::open(path, now) {
             Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -70,7 +70,7 @@ async fn a_damaged_file_is_put_aside() {
     let path = folder.join("store");
     let (store, _) = open(&path, NOW).await;
     let queue = store.queue();
-    let all: Vec<Record> = (100..180).map(record).collect();
+    let all: Vec<StoredNode> = (100..180).map(record).collect();
     for (number, record) in all.iter().enumerate() {
         queue.keep(&format!("n{}", number + 100), record, None);
     }

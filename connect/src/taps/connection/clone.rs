@@ -11,7 +11,7 @@ use crate::{Duplex, SharedStreams};
 impl Connection {
     /// Makes another Connection of the same group. It is a further stream of the same transport connection if
     /// that has several streams. Otherwise it is a separate transport connection, established in the same way
-    /// as this one. The new Connection reports [`super::Event::Ready`] when it is established.
+    /// as this one. The new Connection reports [`super::ConnectionEvent::Ready`] when it is established.
     ///
     /// # Errors
     /// When this Connection is not established, when the group is full, or when there is no return path to

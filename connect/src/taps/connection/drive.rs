@@ -13,12 +13,12 @@ use bytes::{Buf, Bytes};
 use tokio::io::AsyncWrite;
 use tokio::time::Sleep;
 
-use super::event::Event;
-use super::queue::Fate;
+use super::event::ConnectionEvent;
+use super::queue::SendOutcome;
 use super::rate::Bucket;
-use super::state::{ConnectionState, Core, Ending, SendRecord, State};
+use super::state::{ConnectionState, Core, Ending, SendRecord, SharedState};
 use crate::Duplex;
-use crate::taps::framer::Part;
+use crate::taps::framer::MessagePart;
 use crate::taps::property::Property;
 use crate::taps::{ConnectionError, SendError, log};
 
@@ -30,7 +30,7 @@ const ASKING: Duration = Duration::from_millis(5);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The state that only the task uses.
-struct Driver {
+struct ConnectionDriver {
     core: Arc<Core>,
     sleep: Option<Pin<Box<Sleep>>>,
     bucket: Bucket,
@@ -62,7 +62,7 @@ impl Closing {
 /// Drives a Connection that [`begin`] has made, to its end.
 pub(super) async fn drive(core: Arc<Core>) {
     let now = Instant::now();
-    let mut driver = Driver {
+    let mut driver = ConnectionDriver {
         core,
         sleep: None,
         bucket: Bucket::new(now),
@@ -90,7 +90,7 @@ pub(super) fn begin(core: &Arc<Core>, stream: Box<dyn Duplex>, is_initiated: boo
         ConnectionState::Established
     };
     if is_initiated {
-        state.notify(Event::Ready);
+        state.notify(ConnectionEvent::Ready);
     }
     match state.stack.greeting() {
         Ok(greeting) => {
@@ -105,7 +105,7 @@ pub(super) fn begin(core: &Arc<Core>, stream: Box<dyn Duplex>, is_initiated: boo
     }
 }
 
-impl Driver {
+impl ConnectionDriver {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let core = Arc::clone(&self.core);
         loop {
@@ -127,7 +127,7 @@ impl Driver {
                 Ok(Close::Open) => None,
                 Ok(Close::Ask(when)) => Some(when),
                 Ok(Close::Over) => {
-                    state.finish(Event::Closed, false);
+                    state.finish(ConnectionEvent::Closed, false);
                     state.stream = None;
                     return Poll::Ready(());
                 }
@@ -167,7 +167,7 @@ impl Driver {
     /// Hands queued data to the transport. Returns the time at which it may take more, if the rate limits it.
     fn write(
         &mut self,
-        state: &mut State,
+        state: &mut SharedState,
         cx: &mut Context<'_>,
         now: Instant,
     ) -> io::Result<Option<Instant>> {
@@ -187,7 +187,7 @@ impl Driver {
             if let Some(later) = self.bucket.waits_until(limit, now) {
                 return Ok(Some(later));
             }
-            let State { stream, wire, .. } = state;
+            let SharedState { stream, wire, .. } = state;
             let Some(stream) = stream else { return Ok(None) };
             match poll_write(stream, cx, wire, limit) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
@@ -216,7 +216,7 @@ impl Driver {
     /// delivered.
     fn close(
         &mut self,
-        state: &mut State,
+        state: &mut SharedState,
         cx: &mut Context<'_>,
         now: Instant,
     ) -> Result<Close, ConnectionError> {
@@ -272,7 +272,7 @@ impl Driver {
     }
 
     /// Returns the time at which the transport has taken no data for `connTimeout` (RFC 9622, 8.1.3).
-    fn stalls(&self, state: &State, now: Instant) -> Option<Instant> {
+    fn stalls(&self, state: &SharedState, now: Instant) -> Option<Instant> {
         let timeout = self.core.group.properties().time(Property::ConnTimeout)?;
         if state.wire.is_empty() {
             return None;
@@ -280,8 +280,8 @@ impl Driver {
         Some(self.progress.checked_add(timeout).unwrap_or(now))
     }
 
-    fn cut(&self, state: &mut State, error: ConnectionError) -> Poll<()> {
-        state.finish(Event::ConnectionError(error), false);
+    fn cut(&self, state: &mut SharedState, error: ConnectionError) -> Poll<()> {
+        state.finish(ConnectionEvent::ConnectionError(error), false);
         if let Some(stream) = state.stream.take() {
             stream.abort();
         }
@@ -321,10 +321,10 @@ enum Close {
 }
 
 /// Frames messages, as far as the transport is to have them ready.
-fn frame(state: &mut State) {
+fn frame(state: &mut SharedState) {
     while state.encoded - state.written < AHEAD {
         let Some(entry) = state.queue.take() else { break };
-        if entry.fate != Fate::Send {
+        if entry.fate != SendOutcome::Send {
             // Its position is after the data that is already framed.
             let end = state.encoded;
             state
@@ -332,19 +332,19 @@ fn frame(state: &mut State) {
                 .push_back(SendRecord { end, ..SendRecord::from(entry) });
             continue;
         }
-        let part = Part { data: entry.data, is_end: entry.is_end };
+        let part = MessagePart { data: entry.data, is_end: entry.is_end };
         let fate = match state.stack.encode(part, &entry.context) {
             Ok(bytes) => {
                 state.encoded += bytes.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
                 state
                     .wire
                     .extend(bytes.into_iter().filter(|bytes| !bytes.is_empty()));
-                Fate::Send
+                SendOutcome::Send
             }
             Err(error) => {
                 let why = SendError::Framing(error);
                 state.queue.refuse(entry.context.id(), &why);
-                Fate::Refused(why)
+                SendOutcome::Refused(why)
             }
         };
         let (end, is_quiet) = (state.encoded, entry.is_quiet);
@@ -356,7 +356,7 @@ fn frame(state: &mut State) {
 }
 
 /// Reports the Sends that the transport has taken.
-fn sent(state: &mut State) {
+fn sent(state: &mut SharedState) {
     let mut was_reported = false;
     while state
         .sent

@@ -4,28 +4,30 @@
 
 use crate::Features;
 use crate::taps::candidates::provides;
-use crate::taps::plan::Plan;
-use crate::taps::property::{Preference, Property, TransportProperties, Value};
+use crate::taps::plan::ConnectionPlan;
+use crate::taps::property::{Preference, Property, PropertyValue, TransportProperties};
 
 /// Returns the value in force of a property for which `wanted` was chosen, or is the default; `None` if the
 /// property has no meaning. Read-only properties are not handled here.
 pub(super) fn effective(
     property: Property,
-    wanted: Value,
+    wanted: PropertyValue,
     all: &TransportProperties,
-    plan: &Plan,
+    plan: &ConnectionPlan,
     features: &Features,
-) -> Option<Value> {
-    if matches!(wanted, Value::Preference(_)) {
+) -> Option<PropertyValue> {
+    if matches!(wanted, PropertyValue::Preference(_)) {
         // The other properties concern addresses, and the system is not asked for them.
-        return Some(Value::Boolean(provides(features, property).unwrap_or(false)));
+        return Some(PropertyValue::Boolean(
+            provides(features, property).unwrap_or(false),
+        ));
     }
     let only_if = |is_possible: bool, otherwise: &'static str| match is_possible {
         true => wanted.clone(),
-        false => Value::Word(otherwise),
+        false => PropertyValue::Word(otherwise),
     };
     Some(match property {
-        Property::Pvd => Value::Preferences(Default::default()),
+        Property::Pvd => PropertyValue::Preferences(Default::default()),
         Property::Multipath => only_if(features.multipath, "Disabled"),
         Property::KeepAliveTimeout => only_if(features.tunable && is_short(all), "Disabled"),
         Property::ConnCapacityProfile => only_if(features.tunable, "Default"),
@@ -36,19 +38,25 @@ pub(super) fn effective(
         }
         // Streams of one connection are sent by their priority; separate connections have no common
         // scheduler.
-        Property::ConnScheduler => return features.multistreaming.then_some(Value::Word("Priority-Based")),
+        Property::ConnScheduler => {
+            return features
+                .multistreaming
+                .then_some(PropertyValue::Word("Priority-Based"));
+        }
         // The value chosen at establishment. Several paths without several streams have the system's policy.
         Property::MultipathPolicy => match features.multipath && features.multistreaming {
             true => plan.properties.value_for(property, plan.action)?,
-            false => Value::Word("Handover"),
+            false => PropertyValue::Word("Handover"),
         },
         Property::IsolateSession => plan.properties.value_for(property, plan.action)?,
-        Property::MinSendRate | Property::MinRecvRate | Property::MaxRecvRate => Value::Word("Unlimited"),
-        Property::TcpUserTimeoutValue => Value::Word("TCP default"),
+        Property::MinSendRate | Property::MinRecvRate | Property::MaxRecvRate => {
+            PropertyValue::Word("Unlimited")
+        }
+        Property::TcpUserTimeoutValue => PropertyValue::Word("TCP default"),
         Property::AdvertisesAltaddr
         | Property::TcpUserTimeoutEnabled
         | Property::TcpUserTimeoutChangeable
-        | Property::NoSegmentation => Value::Boolean(false),
+        | Property::NoSegmentation => PropertyValue::Boolean(false),
         _ => wanted,
     })
 }
@@ -65,15 +73,15 @@ fn is_short(all: &TransportProperties) -> bool {
 }
 
 /// Returns whether the value in force is the chosen one.
-pub(super) fn is_fulfilled(chosen: &Value, holds: &Value) -> bool {
+pub(super) fn is_fulfilled(chosen: &PropertyValue, holds: &PropertyValue) -> bool {
     match (chosen, holds) {
-        (Value::Preference(Preference::Require | Preference::Prefer), holds) => {
-            *holds == Value::Boolean(true)
+        (PropertyValue::Preference(Preference::Require | Preference::Prefer), holds) => {
+            *holds == PropertyValue::Boolean(true)
         }
-        (Value::Preference(Preference::Avoid | Preference::Prohibit), holds) => {
-            *holds == Value::Boolean(false)
+        (PropertyValue::Preference(Preference::Avoid | Preference::Prohibit), holds) => {
+            *holds == PropertyValue::Boolean(false)
         }
-        (Value::Preference(Preference::NoPreference), _) => true,
+        (PropertyValue::Preference(Preference::NoPreference), _) => true,
         (chosen, holds) => chosen == holds,
     }
 }

@@ -5,16 +5,17 @@ use crate::taps::{CloneError, ConnectionError, EstablishmentError, MessageContex
 
 /// An event of a Connection.
 ///
-/// With [`with_sent_events`], each Send has one of [`Event::Sent`], [`Event::Expired`] and
-/// [`Event::SendError`]. Without it, successful Sends have no event, and at most 1,024 events of failed Sends
-/// are queued.
+/// With [`with_sent_events`], each Send has one of [`ConnectionEvent::Sent`], [`ConnectionEvent::Expired`]
+/// and [`ConnectionEvent::SendError`]. Without it, successful Sends have no event, and at most 1,024 events
+/// of failed Sends are queued.
 ///
 /// [`with_sent_events`]: crate::taps::Preconnection::with_sent_events
 ///
-/// [`Event::Closed`], [`Event::EstablishmentError`] and [`Event::ConnectionError`] are the last. Received
-/// messages are not events of this kind: [`super::Receiver::receive`] returns them.
+/// [`ConnectionEvent::Closed`], [`ConnectionEvent::EstablishmentError`] and
+/// [`ConnectionEvent::ConnectionError`] are the last. Received messages are not events of this kind:
+/// [`super::Receiver::receive`] returns them.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum ConnectionEvent {
     /// The Connection is established by a transport, including its security.
     Ready,
     /// The Connection could not be established.
@@ -54,14 +55,19 @@ pub enum Event {
     ConnectionError(ConnectionError),
 }
 
-impl Event {
+impl ConnectionEvent {
     /// Returns whether no event follows it.
     #[must_use]
     pub fn is_last(&self) -> bool {
         match self {
-            Event::EstablishmentError(_) | Event::Closed | Event::ConnectionError(_) => true,
-            Event::Ready | Event::Sent { .. } | Event::Expired { .. } | Event::SendError { .. } => false,
-            Event::PathChange(_) | Event::CloneError(_) => false,
+            ConnectionEvent::EstablishmentError(_)
+            | ConnectionEvent::Closed
+            | ConnectionEvent::ConnectionError(_) => true,
+            ConnectionEvent::Ready
+            | ConnectionEvent::Sent { .. }
+            | ConnectionEvent::Expired { .. }
+            | ConnectionEvent::SendError { .. } => false,
+            ConnectionEvent::PathChange(_) | ConnectionEvent::CloneError(_) => false,
         }
     }
 
@@ -69,7 +75,9 @@ impl Event {
     pub(super) fn is_outcome(&self) -> bool {
         matches!(
             self,
-            Event::Sent { .. } | Event::Expired { .. } | Event::SendError { .. }
+            ConnectionEvent::Sent { .. }
+                | ConnectionEvent::Expired { .. }
+                | ConnectionEvent::SendError { .. }
         )
     }
 }

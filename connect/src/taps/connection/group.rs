@@ -8,10 +8,12 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
-use super::event::Event;
+use super::event::ConnectionEvent;
 use super::state::{ConnectionState, Core};
-use crate::taps::plan::Plan;
-use crate::taps::property::{Action, Preference, Property, PropertyError, TransportProperties, Value};
+use crate::taps::plan::ConnectionPlan;
+use crate::taps::property::{
+    Action, Preference, Property, PropertyError, PropertyValue, TransportProperties,
+};
 use crate::{SharedStreams, Tuning};
 
 /// The maximum number of Connections of one group.
@@ -25,7 +27,7 @@ const LINGER: Duration = Duration::from_secs(10);
 /// The state that Connections of one group share.
 pub(crate) struct Group {
     /// The plan by which they were established; further ones are established in the same way.
-    pub(super) plan: Arc<Plan>,
+    pub(super) plan: Arc<ConnectionPlan>,
     inner: Mutex<Inner>,
 }
 
@@ -54,7 +56,7 @@ impl Drop for Inner {
 }
 
 impl Group {
-    pub(crate) fn new(plan: Arc<Plan>) -> Arc<Group> {
+    pub(crate) fn new(plan: Arc<ConnectionPlan>) -> Arc<Group> {
         let properties = Arc::new(plan.properties.clone());
         let inner = Inner {
             properties,
@@ -130,7 +132,7 @@ impl Group {
                 };
                 members
                     .iter()
-                    .for_each(|core| core.lock().notify(Event::PathChange(change.clone())));
+                    .for_each(|core| core.lock().notify(ConnectionEvent::PathChange(change.clone())));
             }
         });
         self.keep(task.abort_handle());
@@ -150,7 +152,7 @@ impl Group {
     }
 
     /// Changes a property for all members.
-    pub(super) fn set(&self, property: Property, value: Value) -> Result<(), PropertyError> {
+    pub(super) fn set(&self, property: Property, value: PropertyValue) -> Result<(), PropertyError> {
         let mut inner = self.lock();
         let mut properties = TransportProperties::clone(&inner.properties);
         properties.set(property, value)?;

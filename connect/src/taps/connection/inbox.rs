@@ -4,7 +4,7 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::taps::MessageContext;
-use crate::taps::framer::Part;
+use crate::taps::framer::MessagePart;
 
 /// The maximum number of bytes of a message that are buffered; longer messages are handed over in parts (RFC
 /// 9622, 9.3.2.2).
@@ -12,7 +12,7 @@ pub(super) const MAX_BUFFERED: usize = 1 << 20;
 
 /// A received message, or a part of one (RFC 9622, 9.3.2).
 #[derive(Clone, Debug, PartialEq)]
-pub enum Received {
+pub enum ReceivedMessage {
     /// A whole message.
     Complete {
         /// The bytes of the message.
@@ -31,12 +31,12 @@ pub enum Received {
     },
 }
 
-impl Received {
+impl ReceivedMessage {
     /// Returns the bytes.
     #[must_use]
     pub fn data(&self) -> &Bytes {
         match self {
-            Received::Complete { data, .. } | Received::Partial { data, .. } => data,
+            ReceivedMessage::Complete { data, .. } | ReceivedMessage::Partial { data, .. } => data,
         }
     }
 
@@ -44,7 +44,7 @@ impl Received {
     #[must_use]
     pub fn context(&self) -> &MessageContext {
         match self {
-            Received::Complete { context, .. } | Received::Partial { context, .. } => context,
+            ReceivedMessage::Complete { context, .. } | ReceivedMessage::Partial { context, .. } => context,
         }
     }
 
@@ -52,8 +52,8 @@ impl Received {
     #[must_use]
     pub fn is_end_of_message(&self) -> bool {
         match self {
-            Received::Complete { .. } => true,
-            Received::Partial { end_of_message, .. } => *end_of_message,
+            ReceivedMessage::Complete { .. } => true,
+            ReceivedMessage::Partial { end_of_message, .. } => *end_of_message,
         }
     }
 }
@@ -83,13 +83,13 @@ impl Inbox {
         self.is_end
     }
 
-    pub(super) fn push(&mut self, part: &Part) {
+    pub(super) fn push(&mut self, part: &MessagePart) {
         self.data.extend_from_slice(&part.data);
         self.is_end = part.is_end;
     }
 
     /// Returns the data for a Receive of `min` to `max` bytes, if there is enough.
-    pub(super) fn take(&mut self, min: usize, max: usize) -> Option<Received> {
+    pub(super) fn take(&mut self, min: usize, max: usize) -> Option<ReceivedMessage> {
         let max = max.max(1);
         let (length, is_whole) = (self.data.len(), self.is_end && self.data.len() <= max);
         if !is_whole && (length == 0 || length < min.min(max).min(MAX_BUFFERED)) {
@@ -98,15 +98,19 @@ impl Inbox {
         let data = self.data.split_to(length.min(max)).freeze();
         if !is_whole {
             self.has_begun = true;
-            return Some(Received::Partial { data, context: self.context.clone(), end_of_message: false });
+            return Some(ReceivedMessage::Partial {
+                data,
+                context: self.context.clone(),
+                end_of_message: false,
+            });
         }
         let mut next = MessageContext::new();
         (next.local, next.remote) = (self.context.local, self.context.remote);
         let context = std::mem::replace(&mut self.context, next);
         self.is_end = false;
         match std::mem::take(&mut self.has_begun) {
-            true => Some(Received::Partial { data, context, end_of_message: true }),
-            false => Some(Received::Complete { data, context }),
+            true => Some(ReceivedMessage::Partial { data, context, end_of_message: true }),
+            false => Some(ReceivedMessage::Complete { data, context }),
         }
     }
 }
@@ -117,7 +121,7 @@ mod tests {
 
     fn inbox(data: &'static [u8], is_end: bool) -> Inbox {
         let mut inbox = Inbox::default();
-        inbox.push(&Part { data: Bytes::from_static(data), is_end });
+        inbox.push(&MessagePart { data: Bytes::from_static(data), is_end });
         inbox
     }
 
@@ -152,10 +156,10 @@ mod tests {
         let mut inbox = inbox(b"abc", true);
         let first = inbox.take(1, 2).expect("a part").context().id();
         assert_eq!(inbox.take(1, 2).expect("the rest").context().id(), first);
-        inbox.push(&Part { data: Bytes::new(), is_end: true });
+        inbox.push(&MessagePart { data: Bytes::new(), is_end: true });
         let next = inbox
             .take(usize::MAX, usize::MAX)
             .expect("an empty message is one");
-        assert!(next.context().id() != first && matches!(next, Received::Complete { .. }));
+        assert!(next.context().id() != first && matches!(next, ReceivedMessage::Complete { .. }));
     }
 }

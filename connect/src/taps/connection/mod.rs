@@ -1,7 +1,7 @@
 //! Connections (RFC 9622, 7 to 11).
 //!
-//! * [`Connection`], and its halves [`Sender`], [`Receiver`], [`Events`]
-//! * [`Event`], [`Received`]: events, and received messages
+//! * [`Connection`], and its halves [`Sender`], [`Receiver`], [`ConnectionEvents`]
+//! * [`ConnectionEvent`], [`ReceivedMessage`]: events, and received messages
 //! * `state`: the state that the handles and the task share; `drive`: the task; `group`: the state that
 //!   Connections share
 //! * `effective`: the values of properties that are in force over a transport
@@ -31,12 +31,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::plan::Plan;
-use super::{Ended, EstablishmentError, MessageContext, ReceiveError};
+use super::plan::ConnectionPlan;
+use super::{ConnectionEnded, EstablishmentError, MessageContext, ReceiveError};
 use crate::Duplex;
-pub use event::Event;
+pub use event::ConnectionEvent;
 pub(super) use group::Group;
-pub use inbox::Received;
+pub use inbox::ReceivedMessage;
 pub use properties::ConnectionProperties;
 pub use queue::SendId;
 pub use receiver::{Reader, Receiver};
@@ -51,34 +51,34 @@ use state::{Core, Ending};
 pub struct Connection {
     sender: Sender,
     receiver: Receiver,
-    events: Events,
+    events: ConnectionEvents,
 }
 
 /// The half of a Connection from which events are taken. When it is dropped, no more events are queued.
-pub struct Events {
+pub struct ConnectionEvents {
     core: Arc<Core>,
-    _hold: Arc<Hold>,
+    _hold: Arc<CloseOnDrop>,
 }
 
 /// Held by every handle: when the last one is dropped, the Connection is closed.
-struct Hold(Arc<Core>);
+struct CloseOnDrop(Arc<Core>);
 
-impl Drop for Hold {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.end(Ending::Close);
     }
 }
 
-impl Drop for Events {
+impl Drop for ConnectionEvents {
     fn drop(&mut self) {
         self.core.lock().unhear();
     }
 }
 
-impl Events {
+impl ConnectionEvents {
     /// Waits for the next event; `None` after the last event was taken. The future may be dropped before it
     /// is ready, without losing an event.
-    pub async fn next_event(&mut self) -> Option<Event> {
+    pub async fn next_event(&mut self) -> Option<ConnectionEvent> {
         poll_fn(|cx| {
             let mut state = self.core.lock();
             if let Some(event) = state.next_event() {
@@ -95,18 +95,18 @@ impl Events {
 }
 
 impl Connection {
-    fn of(core: Arc<Core>) -> Connection {
-        let hold = Arc::new(Hold(Arc::clone(&core)));
+    fn from_core(core: Arc<Core>) -> Connection {
+        let hold = Arc::new(CloseOnDrop(Arc::clone(&core)));
         Connection {
             sender: Sender { core: Arc::clone(&core), _hold: Arc::clone(&hold) },
             receiver: Receiver { core: Arc::clone(&core), _hold: Arc::clone(&hold) },
-            events: Events { core, _hold: hold },
+            events: ConnectionEvents { core, _hold: hold },
         }
     }
 
     /// Begins to establish a Connection; `first` is sent as soon as it is established.
     pub(super) fn initiate(
-        plan: &Arc<Plan>,
+        plan: &Arc<ConnectionPlan>,
         timeout: Option<Duration>,
         first: Option<(Bytes, MessageContext)>,
     ) -> Connection {
@@ -134,7 +134,7 @@ impl Connection {
         let plan = &group.plan;
         let core = Core::new(Arc::clone(group), plan.action, &plan.framers, &group.properties());
         group.join(&core);
-        Connection::of(core)
+        Connection::from_core(core)
     }
 
     /// Makes a Connection from a stream that a peer has opened.
@@ -150,7 +150,7 @@ impl Connection {
     ///
     /// # Errors
     /// When it was not established, or has ended since.
-    pub async fn established(&self) -> Result<(), Ended> {
+    pub async fn established(&self) -> Result<(), ConnectionEnded> {
         poll_fn(|cx| {
             let mut state = self.sender.core.lock();
             match state.phase {
@@ -167,7 +167,7 @@ impl Connection {
 
     /// Splits it into its halves, which different tasks may use.
     #[must_use]
-    pub fn split(self) -> (Sender, Receiver, Events) {
+    pub fn split(self) -> (Sender, Receiver, ConnectionEvents) {
         (self.sender, self.receiver, self.events)
     }
 
@@ -181,7 +181,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the Connection has ended.
-    pub async fn send(&self, message: impl Into<Bytes>) -> Result<SendId, Ended> {
+    pub async fn send(&self, message: impl Into<Bytes>) -> Result<SendId, ConnectionEnded> {
         self.sender.send(message).await
     }
 
@@ -193,7 +193,7 @@ impl Connection {
         &self,
         message: impl Into<Bytes>,
         context: &MessageContext,
-    ) -> Result<SendId, Ended> {
+    ) -> Result<SendId, ConnectionEnded> {
         self.sender.send_with(message, context).await
     }
 
@@ -206,7 +206,7 @@ impl Connection {
         data: impl Into<Bytes>,
         context: &MessageContext,
         end_of_message: bool,
-    ) -> Result<SendId, Ended> {
+    ) -> Result<SendId, ConnectionEnded> {
         self.sender.send_part(data, context, end_of_message).await
     }
 
@@ -214,7 +214,7 @@ impl Connection {
     ///
     /// # Errors
     /// When there are no more messages to receive.
-    pub async fn receive(&mut self) -> Result<Received, ReceiveError> {
+    pub async fn receive(&mut self) -> Result<ReceivedMessage, ReceiveError> {
         self.receiver.receive().await
     }
 
@@ -226,16 +226,16 @@ impl Connection {
         &mut self,
         min_incomplete: usize,
         max: usize,
-    ) -> Result<Received, ReceiveError> {
+    ) -> Result<ReceivedMessage, ReceiveError> {
         self.receiver.receive_within(min_incomplete, max).await
     }
 
-    /// As [`Events::next_event`].
-    pub async fn next_event(&mut self) -> Option<Event> {
+    /// As [`ConnectionEvents::next_event`].
+    pub async fn next_event(&mut self) -> Option<ConnectionEvent> {
         self.events.next_event().await
     }
 
-    /// Closes it when all sent data has been delivered, which [`Event::Closed`] reports.
+    /// Closes it when all sent data has been delivered, which [`ConnectionEvent::Closed`] reports.
     pub fn close(&self) {
         self.sender.close();
     }
@@ -339,7 +339,7 @@ async fn establish(
         }
         Err(error) => {
             core.lock()
-                .finish(Event::EstablishmentError(error), skips_outcomes);
+                .finish(ConnectionEvent::EstablishmentError(error), skips_outcomes);
             core.group.left(&core);
         }
     }

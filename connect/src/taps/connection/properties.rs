@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use super::Connection;
 use super::effective::{effective, is_fulfilled};
-use super::event::Event;
+use super::event::ConnectionEvent;
 use super::inbox;
 use super::state::{ConnectionState, Core};
 use crate::taps::CloneError;
-use crate::taps::property::{Class, Property, PropertyError, UnknownProperty, Value, check, parse};
+use crate::taps::property::{Class, Property, PropertyError, PropertyValue, UnknownProperty, check, parse};
 
 /// A snapshot of a Connection's properties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionProperties {
-    values: BTreeMap<Property, Value>,
+    values: BTreeMap<Property, PropertyValue>,
     unmet: BTreeSet<Property>,
 }
 
@@ -24,7 +24,7 @@ impl ConnectionProperties {
     /// selected transport, whatever was chosen. Preferences are then true or false, and a property without
     /// effect has the value of the actual behaviour. `None` for a property without meaning there.
     #[must_use]
-    pub fn get(&self, property: Property) -> Option<&Value> {
+    pub fn get(&self, property: Property) -> Option<&PropertyValue> {
         self.values.get(&property)
     }
 
@@ -32,14 +32,14 @@ impl ConnectionProperties {
     ///
     /// # Errors
     /// When there is no such property.
-    pub fn get_by_name(&self, name: &str) -> Result<Option<&Value>, UnknownProperty> {
+    pub fn get_by_name(&self, name: &str) -> Result<Option<&PropertyValue>, UnknownProperty> {
         Ok(self.get(name.parse()?))
     }
 
     /// Returns whether a boolean property, or a preference, is true.
     #[must_use]
     pub fn has(&self, property: Property) -> bool {
-        self.get(property) == Some(&Value::Boolean(true))
+        self.get(property) == Some(&PropertyValue::Boolean(true))
     }
 
     /// Returns whether the transport fulfils the chosen value of a property; true if none was chosen.
@@ -61,7 +61,11 @@ impl Connection {
     /// # Errors
     /// When the property has no such value, cannot be set any more, or the transport refused it. The
     /// properties are then unchanged, and the Connection continues.
-    pub fn set_property(&self, property: Property, value: impl Into<Value>) -> Result<(), PropertyError> {
+    pub fn set_property(
+        &self,
+        property: Property,
+        value: impl Into<PropertyValue>,
+    ) -> Result<(), PropertyError> {
         let value = check(property, value.into())?;
         match property.definition().class {
             Class::Selection => return Err(PropertyError::Fixed(property)),
@@ -73,7 +77,7 @@ impl Connection {
             return Err(PropertyError::Transport { property, why });
         }
         let core = &self.sender.core;
-        if let (Property::ConnPriority, Value::Integer(priority)) = (property, &value) {
+        if let (Property::ConnPriority, PropertyValue::Integer(priority)) = (property, &value) {
             let mut state = core.lock();
             state.priority = *priority;
             if let Some(stream) = &state.stream {
@@ -98,7 +102,7 @@ impl Connection {
         {
             if let Err(error) = apply(other) {
                 let why = CloneError::Property(format!("{property}: {error}"));
-                other.lock().notify(Event::CloneError(why));
+                other.lock().notify(ConnectionEvent::CloneError(why));
             }
         }
         Ok(())
@@ -117,7 +121,7 @@ impl Connection {
     #[must_use]
     pub fn properties(&self) -> ConnectionProperties {
         let core = &self.sender.core;
-        let values: BTreeMap<Property, Value> = Property::all()
+        let values: BTreeMap<Property, PropertyValue> = Property::all()
             .filter_map(|property| Some((property, value(core, property)?)))
             .collect();
         let is_unmet = |property: &Property| is_unmet(core, *property, values.get(property));
@@ -143,7 +147,7 @@ fn apply(core: &Core) -> io::Result<()> {
     }
 }
 
-fn value(core: &Core, property: Property) -> Option<Value> {
+fn value(core: &Core, property: Property) -> Option<PropertyValue> {
     let properties = core.group.properties();
     let (sends, receives) = core.directions();
     let state = core.lock();
@@ -153,16 +157,16 @@ fn value(core: &Core, property: Property) -> Option<Value> {
     );
     let can_send = sends && is_open && !state.is_final_given && state.ending.is_none();
     let can_receive = receives && !state.is_received && state.phase != ConnectionState::Closed;
-    let limit = |can: bool, max: u64| Value::Integer(if can { max } else { 0 });
+    let limit = |can: bool, max: u64| PropertyValue::Integer(if can { max } else { 0 });
     Some(match property {
-        Property::ConnState => Value::Word(state.phase.word()),
-        Property::CanSend => Value::Boolean(can_send),
-        Property::CanReceive => Value::Boolean(can_receive),
+        Property::ConnState => PropertyValue::Word(state.phase.word()),
+        Property::CanSend => PropertyValue::Boolean(can_send),
+        Property::CanReceive => PropertyValue::Boolean(can_receive),
         // Every kind of transport here segments a stream of bytes as it likes.
-        Property::SingularTransmissionMsgMaxLen => Value::Word("Not applicable"),
+        Property::SingularTransmissionMsgMaxLen => PropertyValue::Word("Not applicable"),
         Property::SendMsgMaxLen => limit(can_send, u64::MAX),
         Property::RecvMsgMaxLen => limit(can_receive, inbox::MAX_BUFFERED as u64),
-        Property::ConnPriority => Value::Integer(state.priority),
+        Property::ConnPriority => PropertyValue::Integer(state.priority),
         _ => {
             let wanted = match state.messages.chosen(property) {
                 Some(value) => value.clone(),
@@ -177,7 +181,7 @@ fn value(core: &Core, property: Property) -> Option<Value> {
 }
 
 /// Returns whether a value was chosen for a property and another one is in force.
-fn is_unmet(core: &Core, property: Property, holds: Option<&Value>) -> bool {
+fn is_unmet(core: &Core, property: Property, holds: Option<&PropertyValue>) -> bool {
     let properties = core.group.properties();
     let state = core.lock();
     let chosen = state

@@ -26,21 +26,21 @@ pub struct SendId(pub(super) u64);
 
 /// One call to Send.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct QueuedSend {
     pub(super) id: SendId,
     pub(super) context: MessageContext,
     pub(super) data: Bytes,
     /// True if it has the message's last byte.
     pub(super) is_end: bool,
     pub(super) deadline: Option<Instant>,
-    pub(super) fate: Fate,
+    pub(super) fate: SendOutcome,
     /// True if its outcome is not reported.
     pub(super) is_quiet: bool,
 }
 
 /// The intended outcome of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum SendOutcome {
     /// The entry is to be sent.
     Send,
     /// Its lifetime ended before it was sent.
@@ -49,15 +49,15 @@ pub(super) enum Fate {
     Refused(SendError),
 }
 
-impl Entry {
+impl QueuedSend {
     fn is_unordered(&self) -> bool {
-        self.fate == Fate::Send
+        self.fate == SendOutcome::Send
             && self.context.is_false(Property::MsgOrdered)
             && !self.context.is_true(Property::Final)
     }
 
     /// Sets its outcome and drops its data, because it is not sent.
-    fn set_fate(&mut self, fate: Fate) {
+    fn set_fate(&mut self, fate: SendOutcome) {
         self.fate = fate;
         self.data = Bytes::new();
     }
@@ -65,16 +65,16 @@ impl Entry {
 
 /// The queued messages.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    entries: VecDeque<Entry>,
+pub(super) struct SendQueue {
+    entries: VecDeque<QueuedSend>,
     bytes: usize,
     /// Messages with parts still to be given, and the outcome of those parts.
-    open: BTreeMap<MessageId, Fate>,
+    open: BTreeMap<MessageId, SendOutcome>,
     /// The message of which a part, but not the last, was taken.
     under_way: Option<MessageId>,
 }
 
-impl Queue {
+impl SendQueue {
     /// Returns the number of queued bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
@@ -104,12 +104,12 @@ impl Queue {
     }
 
     /// Inserts an entry after the earlier parts of its message, or at the end.
-    pub(super) fn push(&mut self, mut entry: Entry) {
+    pub(super) fn push(&mut self, mut entry: QueuedSend) {
         let message = entry.context.id();
-        if entry.fate == Fate::Send {
+        if entry.fate == SendOutcome::Send {
             let known = self.open.remove(&message);
             let was_open = known.is_some();
-            if let Some(fate) = known.filter(|fate| *fate != Fate::Send) {
+            if let Some(fate) = known.filter(|fate| *fate != SendOutcome::Send) {
                 entry.set_fate(fate);
             }
             if !entry.is_end {
@@ -142,7 +142,7 @@ impl Queue {
         for entry in &mut self.entries {
             let message = entry.context.id();
             // A message that has begun is finished (9.1.3).
-            if entry.fate != Fate::Send || self.under_way == Some(message) {
+            if entry.fate != SendOutcome::Send || self.under_way == Some(message) {
                 continue;
             }
             if !lapsed.contains(&message) && entry.deadline.is_none_or(|deadline| deadline > now) {
@@ -150,7 +150,7 @@ impl Queue {
                 continue;
             }
             self.bytes -= entry.data.len();
-            entry.set_fate(Fate::Expired);
+            entry.set_fate(SendOutcome::Expired);
             _ = if entry.is_end {
                 lapsed.remove(&message)
             } else {
@@ -158,25 +158,25 @@ impl Queue {
             };
         }
         for message in lapsed {
-            self.open.insert(message, Fate::Expired);
+            self.open.insert(message, SendOutcome::Expired);
         }
         next
     }
 
     /// Takes the next entry; `None` if the queue is empty, or if the next part of the message under way is
     /// missing.
-    pub(super) fn take(&mut self) -> Option<Entry> {
+    pub(super) fn take(&mut self) -> Option<QueuedSend> {
         let place = self.next()?;
         let entry = self.entries.remove(place)?;
         self.bytes -= entry.data.len();
-        if entry.fate == Fate::Send {
+        if entry.fate == SendOutcome::Send {
             self.under_way = (!entry.is_end).then(|| entry.context.id());
         }
         Some(entry)
     }
 
     /// Returns all entries in order.
-    pub(super) fn into_entries(self) -> VecDeque<Entry> {
+    pub(super) fn into_entries(self) -> VecDeque<QueuedSend> {
         self.entries
     }
 
@@ -187,7 +187,7 @@ impl Queue {
             return;
         }
         self.under_way = None;
-        let refused = Fate::Refused(why.clone());
+        let refused = SendOutcome::Refused(why.clone());
         for entry in self
             .entries
             .iter_mut()
@@ -210,7 +210,7 @@ impl Queue {
         let oldest = self
             .open
             .iter()
-            .find(|(_, fate)| **fate != Fate::Send)
+            .find(|(_, fate)| **fate != SendOutcome::Send)
             .map(|(message, _)| *message);
         oldest.map(|message| self.open.remove(&message));
     }
@@ -227,10 +227,10 @@ impl Queue {
             return self.first_of(message);
         }
         let front = self.entries.front()?;
-        if front.fate != Fate::Send {
+        if front.fate != SendOutcome::Send {
             return Some(0);
         }
-        let overtakes = |(place, entry): &(usize, &Entry)| {
+        let overtakes = |(place, entry): &(usize, &QueuedSend)| {
             *place > 0 && entry.is_unordered() && entry.context.priority() < front.context.priority()
         };
         let most_urgent = self
@@ -249,21 +249,21 @@ mod tests {
 
     use super::*;
 
-    fn entry(id: u64, context: &MessageContext, is_end: bool) -> Entry {
+    fn entry(id: u64, context: &MessageContext, is_end: bool) -> QueuedSend {
         let data = Bytes::from_static(b"four");
         let (context, id) = (context.clone(), SendId(id));
-        Entry {
+        QueuedSend {
             id,
             context,
             data,
             is_end,
             deadline: None,
-            fate: Fate::Send,
+            fate: SendOutcome::Send,
             is_quiet: false,
         }
     }
 
-    fn order(queue: &mut Queue) -> Vec<u64> {
+    fn order(queue: &mut SendQueue) -> Vec<u64> {
         std::iter::from_fn(|| queue.take())
             .map(|entry| entry.id.0)
             .collect()
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn ordered_messages_keep_their_order_despite_priorities() {
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         for (id, priority) in [(0, 100), (1, 0), (2, 50)] {
             queue.push(entry(id, &urgent(priority, true), true));
         }
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn unordered_messages_overtake_less_urgent_ones() {
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         for (id, priority, is_ordered) in [(0, 100, true), (1, 7, false), (2, 5, false), (3, 0, true)] {
             queue.push(entry(id, &urgent(priority, is_ordered), true));
         }
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_message_follow_one_another() {
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         let (whole, other) = (MessageContext::new(), MessageContext::new());
         queue.push(entry(0, &whole, false));
         queue.push(entry(1, &other, true));
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_partial_message_overtakes_as_a_whole() {
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         let (slow, fast) = (urgent(100, true), urgent(5, false));
         queue.push(entry(0, &slow, true));
         queue.push(entry(1, &fast, false));
@@ -327,14 +327,14 @@ mod tests {
 
     #[test]
     fn an_expired_message_is_removed_whole_and_in_order() {
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         let (now, whole) = (Instant::now(), MessageContext::new());
         queue.push(entry(0, &MessageContext::new(), true));
-        queue.push(Entry { deadline: Some(now), ..entry(1, &whole, false) });
+        queue.push(QueuedSend { deadline: Some(now), ..entry(1, &whole, false) });
         let later = now + Duration::from_secs(1);
-        queue.push(Entry { deadline: Some(later), ..entry(2, &MessageContext::new(), true) });
+        queue.push(QueuedSend { deadline: Some(later), ..entry(2, &MessageContext::new(), true) });
         assert_eq!(queue.expire(now), Some(later));
-        queue.push(Entry { deadline: Some(later), ..entry(3, &whole, true) });
+        queue.push(QueuedSend { deadline: Some(later), ..entry(3, &whole, true) });
         assert_eq!(queue.bytes(), 8, "what has expired is freed");
         let fates: Vec<_> = std::iter::from_fn(|| queue.take())
             .map(|entry| (entry.id.0, entry.fate))
@@ -342,17 +342,17 @@ mod tests {
         assert_eq!(
             fates,
             [
-                (0, Fate::Send),
-                (1, Fate::Expired),
-                (3, Fate::Expired),
-                (2, Fate::Send)
+                (0, SendOutcome::Send),
+                (1, SendOutcome::Expired),
+                (3, SendOutcome::Expired),
+                (2, SendOutcome::Send)
             ]
         );
     }
 
     #[test]
     fn a_refused_message_is_refused_to_its_end() {
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         let (whole, why) = (MessageContext::new(), SendError::Closing);
         queue.push(entry(0, &whole, false));
         queue.push(entry(1, &whole, false));
@@ -364,30 +364,37 @@ mod tests {
         let fates: Vec<_> = std::iter::from_fn(|| queue.take())
             .map(|entry| (entry.id.0, entry.fate))
             .collect();
-        let refused = Fate::Refused(why);
-        assert_eq!(fates, [(1, refused.clone()), (2, refused), (3, Fate::Send)]);
+        let refused = SendOutcome::Refused(why);
+        assert_eq!(
+            fates,
+            [(1, refused.clone()), (2, refused), (3, SendOutcome::Send)]
+        );
         assert_eq!(queue.bytes(), 0);
     }
 
     #[test]
     fn parts_that_wait_expire_with_their_message() {
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         let (now, whole) = (Instant::now(), MessageContext::new());
-        queue.push(Entry { deadline: Some(now), ..entry(0, &whole, false) });
+        queue.push(QueuedSend { deadline: Some(now), ..entry(0, &whole, false) });
         let later = now + Duration::from_secs(1);
-        queue.push(Entry { deadline: Some(later), ..entry(1, &whole, true) });
+        queue.push(QueuedSend { deadline: Some(later), ..entry(1, &whole, true) });
         assert_eq!(queue.expire(now), None);
-        assert!(std::iter::from_fn(|| queue.take()).all(|entry| entry.fate == Fate::Expired));
+        assert!(std::iter::from_fn(|| queue.take()).all(|entry| entry.fate == SendOutcome::Expired));
     }
 
     #[test]
     fn messages_that_never_end_are_forgotten() {
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         let now = Instant::now();
         for id in 0..2 * MAX_OPEN as u64 {
-            queue.push(Entry { deadline: Some(now), ..entry(id, &MessageContext::new(), false) });
+            queue.push(QueuedSend { deadline: Some(now), ..entry(id, &MessageContext::new(), false) });
             queue.expire(now);
-            assert!(queue.take().is_some_and(|entry| entry.fate == Fate::Expired));
+            assert!(
+                queue
+                    .take()
+                    .is_some_and(|entry| entry.fate == SendOutcome::Expired)
+            );
         }
         assert_eq!(queue.open.len(), MAX_OPEN);
     }

@@ -9,11 +9,11 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::Hold;
-use super::inbox::{MAX_BUFFERED, Received};
-use super::state::{ConnectionState, Core, State};
-use crate::taps::framer::Part;
-use crate::taps::{ConnectionError, Ended, ReceiveError};
+use super::CloseOnDrop;
+use super::inbox::{MAX_BUFFERED, ReceivedMessage};
+use super::state::{ConnectionState, Core, SharedState};
+use crate::taps::framer::MessagePart;
+use crate::taps::{ConnectionEnded, ConnectionError, ReceiveError};
 
 /// The number of bytes read at once.
 const READ: usize = 16_384;
@@ -22,7 +22,7 @@ const READ: usize = 16_384;
 /// whose flow control limits the peer.
 pub struct Receiver {
     pub(super) core: Arc<Core>,
-    pub(super) _hold: Arc<Hold>,
+    pub(super) _hold: Arc<CloseOnDrop>,
 }
 
 impl Receiver {
@@ -34,7 +34,7 @@ impl Receiver {
     /// # Errors
     /// When there is no further message, when the received data is malformed, or when the Connection has
     /// ended.
-    pub async fn receive(&mut self) -> Result<Received, ReceiveError> {
+    pub async fn receive(&mut self) -> Result<ReceivedMessage, ReceiveError> {
         self.receive_within(usize::MAX, usize::MAX).await
     }
 
@@ -47,7 +47,7 @@ impl Receiver {
         &mut self,
         min_incomplete: usize,
         max: usize,
-    ) -> Result<Received, ReceiveError> {
+    ) -> Result<ReceivedMessage, ReceiveError> {
         poll_fn(|cx| self.poll_receive(cx, min_incomplete, max)).await
     }
 
@@ -56,7 +56,7 @@ impl Receiver {
         cx: &mut Context<'_>,
         min_incomplete: usize,
         max: usize,
-    ) -> Poll<Result<Received, ReceiveError>> {
+    ) -> Poll<Result<ReceivedMessage, ReceiveError>> {
         if !self.core.directions().1 {
             return Poll::Ready(Err(ReceiveError::SendsOnly));
         }
@@ -72,7 +72,7 @@ impl Receiver {
             if let Some(received) = state.inbox.take(min, max) {
                 return Poll::Ready(Ok(received));
             }
-            let State { stack, inbox, .. } = &mut *state;
+            let SharedState { stack, inbox, .. } = &mut *state;
             match stack.decode(&mut inbox.context) {
                 Ok(Some(part)) => {
                     inbox.push(&part);
@@ -92,7 +92,7 @@ impl Receiver {
     }
 
     /// Returns the error to report when no more data arrives.
-    fn end(&self, state: &mut State) -> ReceiveError {
+    fn end(&self, state: &mut SharedState) -> ReceiveError {
         if state.inbox.is_within() || state.stack.kept() > 0 {
             return ReceiveError::Truncated;
         }
@@ -107,7 +107,7 @@ impl Receiver {
 }
 
 /// Reads from the transport; an error ends the Connection.
-fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), ReceiveError>> {
+fn poll_read(state: &mut SharedState, cx: &mut Context<'_>) -> Poll<Result<(), ReceiveError>> {
     state.reader = Some(cx.waker().clone());
     if state.phase == ConnectionState::Closed {
         return Poll::Ready(Err(state.ended().into()));
@@ -120,7 +120,7 @@ fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), Receive
     if let Err(error) = ready!(Pin::new(stream).poll_read(cx, &mut buffer)) {
         let failure = ConnectionError::from(error);
         fail(state, failure.clone());
-        return Poll::Ready(Err(Ended::from(failure).into()));
+        return Poll::Ready(Err(ConnectionEnded::from(failure).into()));
     }
     let bytes = buffer.filled();
     if bytes.is_empty() {
@@ -128,7 +128,7 @@ fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), Receive
     } else if state.stack.is_empty() {
         state
             .inbox
-            .push(&Part { data: Bytes::copy_from_slice(bytes), is_end: false });
+            .push(&MessagePart { data: Bytes::copy_from_slice(bytes), is_end: false });
     } else {
         state.stack.push(bytes);
     }
@@ -140,17 +140,19 @@ fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), Receive
 }
 
 /// Handles the end of the peer's data.
-fn received_all(state: &mut State) {
+fn received_all(state: &mut SharedState) {
     state.is_received = true;
     if state.stack.is_empty() && state.inbox.is_within() && !state.inbox.is_end() {
         state.inbox.context.is_final = true;
-        state.inbox.push(&Part { data: Bytes::new(), is_end: true });
+        state
+            .inbox
+            .push(&MessagePart { data: Bytes::new(), is_end: true });
     }
     // The other direction may have ended before.
     state.wake_driver();
 }
 
-fn fail(state: &mut State, failure: ConnectionError) {
+fn fail(state: &mut SharedState, failure: ConnectionError) {
     if state.phase != ConnectionState::Closed {
         state.failure.get_or_insert(failure);
         state.wake_driver();

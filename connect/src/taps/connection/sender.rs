@@ -10,11 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
-use super::Hold;
+use super::CloseOnDrop;
 use super::queue::SendId;
 use super::state::{ConnectionState, Core};
-use crate::taps::property::{Property, PropertyError, Value};
-use crate::taps::{Ended, MessageContext};
+use crate::taps::property::{Property, PropertyError, PropertyValue};
+use crate::taps::{ConnectionEnded, MessageContext};
 
 /// The interval at which a transport is asked for acknowledged data.
 const ASKING: Duration = Duration::from_millis(5);
@@ -23,13 +23,13 @@ const ASKING: Duration = Duration::from_millis(5);
 #[derive(Clone)]
 pub struct Sender {
     pub(super) core: Arc<Core>,
-    pub(super) _hold: Arc<Hold>,
+    pub(super) _hold: Arc<CloseOnDrop>,
 }
 
 impl Sender {
     /// Sends a whole message. Waits while too much is queued: bytes that the transport has not taken, and,
-    /// with [`with_sent_events`], events not yet taken by [`super::Events::next_event`]. If the future is
-    /// dropped before it is ready, the message is not sent.
+    /// with [`with_sent_events`], events not yet taken by [`super::ConnectionEvents::next_event`]. If the
+    /// future is dropped before it is ready, the message is not sent.
     ///
     /// [`with_sent_events`]: crate::taps::Preconnection::with_sent_events
     ///
@@ -37,7 +37,7 @@ impl Sender {
     ///
     /// # Errors
     /// When the Connection has ended. Other failures to send a message are events.
-    pub async fn send(&self, message: impl Into<Bytes>) -> Result<SendId, Ended> {
+    pub async fn send(&self, message: impl Into<Bytes>) -> Result<SendId, ConnectionEnded> {
         self.send_with(message, &MessageContext::new()).await
     }
 
@@ -49,7 +49,7 @@ impl Sender {
         &self,
         message: impl Into<Bytes>,
         context: &MessageContext,
-    ) -> Result<SendId, Ended> {
+    ) -> Result<SendId, ConnectionEnded> {
         self.send_part(message, context, true).await
     }
 
@@ -63,7 +63,7 @@ impl Sender {
         data: impl Into<Bytes>,
         context: &MessageContext,
         end_of_message: bool,
-    ) -> Result<SendId, Ended> {
+    ) -> Result<SendId, ConnectionEnded> {
         let mut data = data.into();
         poll_fn(|cx| self.poll_send(cx, &mut data, context, end_of_message, false)).await
     }
@@ -75,7 +75,7 @@ impl Sender {
         context: &MessageContext,
         is_end: bool,
         is_quiet: bool,
-    ) -> Poll<Result<SendId, Ended>> {
+    ) -> Poll<Result<SendId, ConnectionEnded>> {
         // The waker is registered before the second attempt, so that no wake-up is missed in between.
         for is_second in [false, true] {
             if let Some(id) = self.core.try_send(data, context, is_end, is_quiet)? {
@@ -106,7 +106,7 @@ impl Sender {
     ///
     /// # Errors
     /// When the Connection ended first.
-    pub async fn acked(&self) -> Result<bool, Ended> {
+    pub async fn acked(&self) -> Result<bool, ConnectionEnded> {
         let before = self.core.lock().given();
         // The number of bytes that the transport had taken after the last of these Sends.
         let mut taken = None;
@@ -139,7 +139,7 @@ impl Sender {
     pub fn set_message_property(
         &self,
         property: Property,
-        value: impl Into<Value>,
+        value: impl Into<PropertyValue>,
     ) -> Result<(), PropertyError> {
         let mut context = MessageContext::new();
         let value = value.into();

@@ -3,8 +3,8 @@
 //! One mutex protects it and is held for the length of one call: the task writes, the receiver reads, both by
 //! polling.
 //!
-//! Invariants: [`Event::Ready`] is reported before a message is received. No event follows the last one. Each
-//! Send has one outcome, in the order in which the transport took them.
+//! Invariants: [`ConnectionEvent::Ready`] is reported before a message is received. No event follows the last
+//! one. Each Send has one outcome, in the order in which the transport took them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::event::Event;
+use super::event::ConnectionEvent;
 use super::group::Group;
 use super::inbox::Inbox;
-use super::queue::{Entry, Fate, Queue, SendId};
+use super::queue::{QueuedSend, SendId, SendOutcome, SendQueue};
 use crate::taps::framer::Stack;
 use crate::taps::property::{Action, Class, Preference, Property, TransportProperties};
-use crate::taps::{ConnectionError, Ended, Framer, MessageContext, SendError, log};
+use crate::taps::{ConnectionEnded, ConnectionError, Framer, MessageContext, SendError, log};
 use crate::{About, Duplex, Features};
 
 /// The number of message bytes that may wait for the transport before Send waits.
@@ -71,13 +71,13 @@ pub(super) struct SendRecord {
     pub(super) end: u64,
     pub(super) id: SendId,
     pub(super) context: MessageContext,
-    pub(super) fate: Fate,
+    pub(super) fate: SendOutcome,
     pub(super) is_quiet: bool,
 }
 
-impl From<Entry> for SendRecord {
-    fn from(entry: Entry) -> SendRecord {
-        let Entry { id, context, fate, is_quiet, .. } = entry;
+impl From<QueuedSend> for SendRecord {
+    fn from(entry: QueuedSend) -> SendRecord {
+        let QueuedSend { id, context, fate, is_quiet, .. } = entry;
         SendRecord { end: 0, id, context, fate, is_quiet }
     }
 }
@@ -86,17 +86,17 @@ impl From<Entry> for SendRecord {
 pub(super) struct Core {
     pub(super) group: Arc<Group>,
     pub(super) action: Action,
-    state: Mutex<State>,
+    state: Mutex<SharedState>,
 }
 
-pub(super) struct State {
+pub(super) struct SharedState {
     pub(super) phase: ConnectionState,
     pub(super) stream: Option<Box<dyn Duplex>>,
     pub(super) features: Features,
     pub(super) about: About,
     pub(super) ending: Option<Ending>,
     /// Queued messages, and the data that the transport takes next.
-    pub(super) queue: Queue,
+    pub(super) queue: SendQueue,
     pub(super) wire: VecDeque<Bytes>,
     pub(super) sent: VecDeque<SendRecord>,
     /// The number of bytes framed, and the number that the transport took.
@@ -118,8 +118,8 @@ pub(super) struct State {
     /// The error with which reading failed.
     pub(super) failure: Option<ConnectionError>,
     /// The reason for the end, once it has ended.
-    ended: Option<Ended>,
-    events: VecDeque<Event>,
+    ended: Option<ConnectionEnded>,
+    events: VecDeque<ConnectionEvent>,
     /// The number of outcomes of Sends among the events.
     outcomes: usize,
     /// True if successful Sends are reported, too.
@@ -147,13 +147,13 @@ impl Core {
             // The value was checked when it was chosen.
             let _ = messages.set(property, value.clone());
         }
-        let state = State {
+        let state = SharedState {
             phase: ConnectionState::Establishing,
             stream: None,
             features: Features::STREAM,
             about: About::default(),
             ending: None,
-            queue: Queue::default(),
+            queue: SendQueue::default(),
             wire: VecDeque::new(),
             sent: VecDeque::new(),
             encoded: 0,
@@ -183,7 +183,7 @@ impl Core {
         Arc::new(Core { group, action, state: Mutex::new(state) })
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, SharedState> {
         self.state.lock()
     }
 
@@ -206,7 +206,7 @@ impl Core {
         context: &MessageContext,
         is_end: bool,
         is_quiet: bool,
-    ) -> Result<Option<SendId>, Ended> {
+    ) -> Result<Option<SendId>, ConnectionEnded> {
         let mut state = self.lock();
         if state.phase == ConnectionState::Closed {
             return Err(state.ended());
@@ -221,7 +221,7 @@ impl Core {
         let mut context = context.clone();
         context.inherit(state.messages.of_class(Class::Message));
         let fate = self.fate(&state, &context);
-        if fate == Fate::Send && is_end && context.is_true(Property::Final) {
+        if fate == SendOutcome::Send && is_end && context.is_true(Property::Final) {
             state.is_final_given = true;
         }
         let id = SendId(state.next_send);
@@ -230,29 +230,29 @@ impl Core {
             .lifetime()
             .and_then(|lifetime| Instant::now().checked_add(lifetime));
         let data = match fate {
-            Fate::Send => std::mem::take(data),
-            Fate::Expired | Fate::Refused(_) => Bytes::new(),
+            SendOutcome::Send => std::mem::take(data),
+            SendOutcome::Expired | SendOutcome::Refused(_) => Bytes::new(),
         };
         state
             .queue
-            .push(Entry { id, context, data, is_end, deadline, fate, is_quiet });
+            .push(QueuedSend { id, context, data, is_end, deadline, fate, is_quiet });
         state.wake_driver();
         Ok(Some(id))
     }
 
     /// Returns the intended outcome of a message that is given now.
-    fn fate(&self, state: &State, context: &MessageContext) -> Fate {
+    fn fate(&self, state: &SharedState, context: &MessageContext) -> SendOutcome {
         let properties = self.group.properties();
-        let refused = |why: &str| Fate::Refused(SendError::Properties(why.to_owned()));
+        let refused = |why: &str| SendOutcome::Refused(SendError::Properties(why.to_owned()));
         if !self.directions().0 {
-            return Fate::Refused(SendError::ReceivesOnly);
+            return SendOutcome::Refused(SendError::ReceivesOnly);
         }
         // A message begun before the final message is finished before it.
         if state.is_final_given && !state.queue.is_open(context.id()) {
-            return Fate::Refused(SendError::AfterFinal);
+            return SendOutcome::Refused(SendError::AfterFinal);
         }
         if state.phase == ConnectionState::Closing || state.ending.is_some() {
-            return Fate::Refused(SendError::Closing);
+            return SendOutcome::Refused(SendError::Closing);
         }
         let reliability = properties.preference(Property::Reliability, self.action);
         let per_message = properties.preference(Property::PerMsgReliability, self.action);
@@ -264,7 +264,7 @@ impl Core {
         if differs && per_message < Preference::Prefer {
             return refused("msgReliable differs from reliability, but perMsgReliability was not requested");
         }
-        Fate::Send
+        SendOutcome::Send
     }
 
     pub(super) fn end(&self, ending: Ending) {
@@ -281,7 +281,7 @@ impl Core {
     }
 }
 
-impl State {
+impl SharedState {
     pub(super) fn wake_driver(&mut self) {
         if let Some(waker) = self.driver.take() {
             waker.wake();
@@ -311,7 +311,7 @@ impl State {
     }
 
     /// Logs an event, and queues it if the application takes events. No event is queued after the last one.
-    pub(super) fn notify(&mut self, event: Event) {
+    pub(super) fn notify(&mut self, event: ConnectionEvent) {
         if self.phase == ConnectionState::Closed {
             return;
         }
@@ -319,11 +319,12 @@ impl State {
         if !self.has_listener {
             return;
         }
-        if matches!(event, Event::PathChange(_)) && self.events.len() >= MAX_CHANGES + MAX_OUTCOMES {
+        if matches!(event, ConnectionEvent::PathChange(_)) && self.events.len() >= MAX_CHANGES + MAX_OUTCOMES
+        {
             return;
         }
         // An application that did not ask for outcomes may never take any.
-        let is_left_out = matches!(event, Event::Sent { .. }) || self.outcomes >= MAX_OUTCOMES;
+        let is_left_out = matches!(event, ConnectionEvent::Sent { .. }) || self.outcomes >= MAX_OUTCOMES;
         if event.is_outcome() && is_left_out && !self.reports_sent {
             return;
         }
@@ -335,7 +336,7 @@ impl State {
     }
 
     /// Takes the next event.
-    pub(super) fn next_event(&mut self) -> Option<Event> {
+    pub(super) fn next_event(&mut self) -> Option<ConnectionEvent> {
         let event = self.events.pop_front()?;
         if event.is_outcome() {
             self.outcomes -= 1;
@@ -358,19 +359,19 @@ impl State {
         (context.local, context.remote) = (self.about.local, self.about.peer);
         match fate {
             _ if is_quiet => {}
-            Fate::Send => self.notify(Event::Sent { send, context }),
-            Fate::Expired => self.notify(Event::Expired { send, context }),
-            Fate::Refused(why) => self.notify(Event::SendError { send, context, why }),
+            SendOutcome::Send => self.notify(ConnectionEvent::Sent { send, context }),
+            SendOutcome::Expired => self.notify(ConnectionEvent::Expired { send, context }),
+            SendOutcome::Refused(why) => self.notify(ConnectionEvent::SendError { send, context, why }),
         }
     }
 
     /// Ends the Connection: every Send without an outcome gets one unless `skips_outcomes`, then the last
     /// event follows.
-    pub(super) fn finish(&mut self, last: Event, skips_outcomes: bool) {
+    pub(super) fn finish(&mut self, last: ConnectionEvent, skips_outcomes: bool) {
         let ended = match &last {
-            Event::ConnectionError(error) => Ended::Connection(error.clone()),
-            Event::EstablishmentError(error) => Ended::Establishment(error.clone()),
-            _ => Ended::Closed,
+            ConnectionEvent::ConnectionError(error) => ConnectionEnded::Connection(error.clone()),
+            ConnectionEvent::EstablishmentError(error) => ConnectionEnded::Establishment(error.clone()),
+            _ => ConnectionEnded::Closed,
         };
         let queued = std::mem::take(&mut self.queue)
             .into_entries()
@@ -378,8 +379,8 @@ impl State {
             .map(SendRecord::from);
         let all: Vec<SendRecord> = std::mem::take(&mut self.sent).into_iter().chain(queued).collect();
         for mut record in all.into_iter().filter(|_| !skips_outcomes) {
-            if record.fate == Fate::Send {
-                record.fate = Fate::Refused(SendError::Ended(ended.clone()));
+            if record.fate == SendOutcome::Send {
+                record.fate = SendOutcome::Refused(SendError::Ended(ended.clone()));
             }
             self.reported(record);
         }
@@ -394,8 +395,8 @@ impl State {
     }
 
     /// Returns the reason for the end; only the last event ends it.
-    pub(super) fn ended(&self) -> Ended {
-        self.ended.clone().unwrap_or(Ended::Closed)
+    pub(super) fn ended(&self) -> ConnectionEnded {
+        self.ended.clone().unwrap_or(ConnectionEnded::Closed)
     }
 
     /// Returns the number of Sends given so far.
@@ -421,9 +422,9 @@ mod tests {
         let there: std::net::SocketAddr = "127.0.0.1:9".parse().expect("an address");
         let mut connection = wanted.with_remote(there).initiate().expect("a connection");
         let core = Arc::clone(&connection.sender().core);
-        core.lock().finish(Event::Closed, false);
-        core.lock().notify(Event::Ready);
-        assert_eq!(connection.next_event().await, Some(Event::Closed));
+        core.lock().finish(ConnectionEvent::Closed, false);
+        core.lock().notify(ConnectionEvent::Ready);
+        assert_eq!(connection.next_event().await, Some(ConnectionEvent::Closed));
         assert_eq!(connection.next_event().await, None);
         let sent = core.try_send(
             &mut Bytes::from_static(b"late"),
@@ -431,6 +432,6 @@ mod tests {
             true,
             false,
         );
-        assert_eq!(sent, Err(Ended::Closed));
+        assert_eq!(sent, Err(ConnectionEnded::Closed));
     }
 }

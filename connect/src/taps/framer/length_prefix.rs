@@ -3,7 +3,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::{Framer, Framing, FramingError, Part};
+use super::{Framer, Framing, FramingError, MessagePart};
 use crate::taps::MessageContext;
 
 const NAME: &str = "length-prefix";
@@ -47,7 +47,12 @@ struct Lengths {
 }
 
 impl Framing for Lengths {
-    fn encode(&mut self, part: Part, _: &MessageContext, out: &mut Vec<Bytes>) -> Result<(), FramingError> {
+    fn encode(
+        &mut self,
+        part: MessagePart,
+        _: &MessageContext,
+        out: &mut Vec<Bytes>,
+    ) -> Result<(), FramingError> {
         self.length += part.data.len();
         if self.length > self.max_len {
             let why = format!("it has {} bytes; the limit is {}", self.length, self.max_len);
@@ -68,7 +73,11 @@ impl Framing for Lengths {
         Ok(())
     }
 
-    fn decode(&mut self, input: &mut BytesMut, _: &mut MessageContext) -> Result<Option<Part>, FramingError> {
+    fn decode(
+        &mut self,
+        input: &mut BytesMut,
+        _: &mut MessageContext,
+    ) -> Result<Option<MessagePart>, FramingError> {
         let left = match self.left {
             Some(left) => left,
             None if input.len() < PREFIX => return Ok(None),
@@ -82,7 +91,7 @@ impl Framing for Lengths {
         let left = left - data.len();
         self.left = (left > 0).then_some(left);
         // An empty part of an unfinished message is not reported.
-        Ok((left == 0 || !data.is_empty()).then_some(Part { data, is_end: left == 0 }))
+        Ok((left == 0 || !data.is_empty()).then_some(MessagePart { data, is_end: left == 0 }))
     }
 }
 
@@ -103,7 +112,7 @@ mod tests {
     fn messages_have_their_length_before_them() {
         let mut framing = LengthPrefix::new(10).start();
         let (context, mut out) = (MessageContext::new(), Vec::new());
-        let part = |data: &'static [u8], is_end| Part { data: Bytes::from_static(data), is_end };
+        let part = |data: &'static [u8], is_end| MessagePart { data: Bytes::from_static(data), is_end };
         framing
             .encode(part(b"hel", false), &context, &mut out)
             .expect("short enough");

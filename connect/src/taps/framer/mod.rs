@@ -46,7 +46,7 @@ pub trait Framer: fmt::Debug + Send + Sync {
 
 /// A part of a message that a framing has decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct MessagePart {
     /// The next bytes of the message.
     pub data: Bytes,
     /// True if they are the message's last bytes.
@@ -66,7 +66,7 @@ pub trait Framing: Send {
     /// When the message cannot be framed. Its other parts do not follow, and none of its data was written.
     fn encode(
         &mut self,
-        part: Part,
+        part: MessagePart,
         context: &MessageContext,
         out: &mut Vec<Bytes>,
     ) -> Result<(), FramingError>;
@@ -79,5 +79,5 @@ pub trait Framing: Send {
         &mut self,
         input: &mut BytesMut,
         context: &mut MessageContext,
-    ) -> Result<Option<Part>, FramingError>;
+    ) -> Result<Option<MessagePart>, FramingError>;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Framer, Framing, FramingError, Part};
+use super::{Framer, Framing, FramingError, MessagePart};
 use crate::taps::MessageContext;
 
 /// The framings of one Connection, the one next to the transport first. Without framings, all received data
@@ -35,7 +35,7 @@ impl Stack {
         for place in 0..self.layers.len() {
             let greeting = self.layers[place].framing.greeting();
             if !greeting.is_empty() {
-                let part = Part { data: greeting, is_end: true };
+                let part = MessagePart { data: greeting, is_end: true };
                 all.append(&mut encode(&mut self.layers[..place], part, &context)?);
             }
         }
@@ -45,7 +45,7 @@ impl Stack {
     /// Encodes a part of a message for the transport.
     pub(crate) fn encode(
         &mut self,
-        part: Part,
+        part: MessagePart,
         context: &MessageContext,
     ) -> Result<Vec<Bytes>, FramingError> {
         encode(&mut self.layers, part, context)
@@ -59,7 +59,10 @@ impl Stack {
     }
 
     /// Decodes the next part of a message; `None` if more bytes are needed.
-    pub(crate) fn decode(&mut self, context: &mut MessageContext) -> Result<Option<Part>, FramingError> {
+    pub(crate) fn decode(
+        &mut self,
+        context: &mut MessageContext,
+    ) -> Result<Option<MessagePart>, FramingError> {
         decode(&mut self.layers, context)
     }
 
@@ -70,7 +73,11 @@ impl Stack {
 }
 
 /// Encodes through the layers: the last layer is the first to see sent data.
-fn encode(layers: &mut [Layer], part: Part, context: &MessageContext) -> Result<Vec<Bytes>, FramingError> {
+fn encode(
+    layers: &mut [Layer],
+    part: MessagePart,
+    context: &MessageContext,
+) -> Result<Vec<Bytes>, FramingError> {
     let Some((last, below)) = layers.split_last_mut() else {
         return Ok(vec![part.data]);
     };
@@ -84,14 +91,14 @@ fn encode(layers: &mut [Layer], part: Part, context: &MessageContext) -> Result<
     let count = out.len();
     let mut all = Vec::new();
     for (place, data) in out.into_iter().enumerate() {
-        let part = Part { data, is_end: is_end && place + 1 == count };
+        let part = MessagePart { data, is_end: is_end && place + 1 == count };
         all.append(&mut encode(below, part, context)?);
     }
     Ok(all)
 }
 
 /// Decodes through the layers: the last layer is the last to see received data.
-fn decode(layers: &mut [Layer], context: &mut MessageContext) -> Result<Option<Part>, FramingError> {
+fn decode(layers: &mut [Layer], context: &mut MessageContext) -> Result<Option<MessagePart>, FramingError> {
     let Some((last, below)) = layers.split_last_mut() else {
         return Ok(None);
     };
@@ -117,7 +124,7 @@ mod tests {
             vec![Arc::new(LengthPrefix::new(100)), Arc::new(LengthPrefix::new(10))];
         let mut stack = Stack::new(&framers);
         let mut context = MessageContext::new();
-        let part = Part { data: Bytes::from_static(b"hello"), is_end: true };
+        let part = MessagePart { data: Bytes::from_static(b"hello"), is_end: true };
         let sent = stack.encode(part.clone(), &context).expect("it fits").concat();
         assert_eq!(
             sent, b"\0\0\0\x09\0\0\0\x05hello",

@@ -1,7 +1,7 @@
 //! Transport properties by the names of RFC 9622: selection, connection and message properties.
 //!
 //! * [`Property`]: the names; `table`: type, default and section of each
-//! * [`Value`], [`Preference`], [`Type`]: their values
+//! * [`PropertyValue`], [`Preference`], [`Type`]: their values
 //! * [`TransportProperties`]: the values that an application chose; all others have the RFC's defaults
 //!
 //! Names are case-insensitive (RFC 9622, 4.1).
@@ -16,7 +16,7 @@ use std::str::FromStr;
 pub use set::{PropertyError, TransportProperties};
 pub(super) use set::{check, parse};
 pub use table::{Action, Class, Definition, Initial, Property};
-pub use value::{Preference, Type, Value};
+pub use value::{Preference, PropertyValue, Type};
 
 /// A name is not that of a property.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

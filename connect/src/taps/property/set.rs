@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::table::{Action, Class, Initial};
-use super::{Preference, Property, Type, UnknownProperty, Value};
+use super::{Preference, Property, PropertyValue, Type, UnknownProperty};
 
 /// The reasons for which a property is not set.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -60,7 +60,7 @@ fn expectation(kind: Type) -> String {
 /// defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TransportProperties {
-    chosen: BTreeMap<Property, Value>,
+    chosen: BTreeMap<Property, PropertyValue>,
 }
 
 impl TransportProperties {
@@ -103,7 +103,7 @@ impl TransportProperties {
         ]);
         properties
             .chosen
-            .insert(Property::SafelyReplayable, Value::Boolean(true));
+            .insert(Property::SafelyReplayable, PropertyValue::Boolean(true));
         properties
     }
 
@@ -121,7 +121,7 @@ impl TransportProperties {
     pub fn set(
         &mut self,
         property: Property,
-        value: impl Into<Value>,
+        value: impl Into<PropertyValue>,
     ) -> Result<&mut TransportProperties, PropertyError> {
         let value = check(property, value.into())?;
         self.chosen.insert(property, value);
@@ -186,26 +186,29 @@ impl TransportProperties {
     pub fn interface(&mut self, name: &str, preference: Preference) -> &mut TransportProperties {
         let mut all = self.preferences(Property::Interface);
         all.insert(name.to_owned(), preference);
-        self.chosen.insert(Property::Interface, Value::Preferences(all));
+        self.chosen
+            .insert(Property::Interface, PropertyValue::Preferences(all));
         self
     }
 
     /// Returns the chosen value.
     #[must_use]
-    pub fn chosen(&self, property: Property) -> Option<&Value> {
+    pub fn chosen(&self, property: Property) -> Option<&PropertyValue> {
         self.chosen.get(&property)
     }
 
     /// Returns the value that applies to Connections begun by `action`: the chosen one, or the default.
     /// `None` for values that only a Connection reports.
     #[must_use]
-    pub fn value_for(&self, property: Property, action: Action) -> Option<Value> {
+    pub fn value_for(&self, property: Property, action: Action) -> Option<PropertyValue> {
         if let Some(value) = self.chosen.get(&property) {
             return Some(value.clone());
         }
         match property.definition().initial {
             Initial::Of(other) => match self.value_for(other, action)? {
-                Value::Preference(preference) => Some(Value::Boolean(preference >= Preference::Prefer)),
+                PropertyValue::Preference(preference) => {
+                    Some(PropertyValue::Boolean(preference >= Preference::Prefer))
+                }
                 value => Some(value),
             },
             _ => property.definition().value_for(action),
@@ -214,7 +217,7 @@ impl TransportProperties {
 
     /// Returns the value that applies to Connections begun by Initiate.
     #[must_use]
-    pub fn get(&self, property: Property) -> Option<Value> {
+    pub fn get(&self, property: Property) -> Option<PropertyValue> {
         self.value_for(property, Action::Initiate)
     }
 
@@ -222,51 +225,51 @@ impl TransportProperties {
     ///
     /// # Errors
     /// When there is no such property.
-    pub fn get_by_name(&self, name: &str) -> Result<Option<Value>, PropertyError> {
+    pub fn get_by_name(&self, name: &str) -> Result<Option<PropertyValue>, PropertyError> {
         Ok(self.get(name.parse()?))
     }
 
     pub(crate) fn preference(&self, property: Property, action: Action) -> Preference {
         match self.value_for(property, action) {
-            Some(Value::Preference(preference)) => preference,
+            Some(PropertyValue::Preference(preference)) => preference,
             _ => Preference::NoPreference,
         }
     }
 
     pub(crate) fn preferences(&self, property: Property) -> BTreeMap<String, Preference> {
         match self.get(property) {
-            Some(Value::Preferences(all)) => all,
+            Some(PropertyValue::Preferences(all)) => all,
             _ => BTreeMap::new(),
         }
     }
 
     pub(crate) fn word(&self, property: Property, action: Action) -> &'static str {
         match self.value_for(property, action) {
-            Some(Value::Word(word)) => word,
+            Some(PropertyValue::Word(word)) => word,
             _ => "",
         }
     }
 
     pub(crate) fn is_true(&self, property: Property) -> bool {
-        self.get(property) == Some(Value::Boolean(true))
+        self.get(property) == Some(PropertyValue::Boolean(true))
     }
 
     pub(crate) fn time(&self, property: Property) -> Option<Duration> {
         match self.get(property) {
-            Some(Value::Time(time)) => Some(time),
+            Some(PropertyValue::Time(time)) => Some(time),
             _ => None,
         }
     }
 
     pub(crate) fn number(&self, property: Property) -> Option<u64> {
         match self.get(property) {
-            Some(Value::Integer(number)) => Some(number),
+            Some(PropertyValue::Integer(number)) => Some(number),
             _ => None,
         }
     }
 
     /// Returns the chosen properties of one class.
-    pub(crate) fn of_class(&self, class: Class) -> impl Iterator<Item = (Property, &Value)> {
+    pub(crate) fn of_class(&self, class: Class) -> impl Iterator<Item = (Property, &PropertyValue)> {
         self.chosen
             .iter()
             .filter(move |(property, _)| property.definition().class == class)
@@ -275,7 +278,7 @@ impl TransportProperties {
 }
 
 /// Converts a value to the form that the property uses.
-pub(crate) fn check(property: Property, value: Value) -> Result<Value, PropertyError> {
+pub(crate) fn check(property: Property, value: PropertyValue) -> Result<PropertyValue, PropertyError> {
     let definition = property.definition();
     if definition.is_read_only() {
         return Err(PropertyError::ReadOnly(property));
@@ -288,7 +291,7 @@ pub(crate) fn check(property: Property, value: Value) -> Result<Value, PropertyE
 }
 
 /// Parses a value.
-pub(crate) fn parse(property: Property, text: &str) -> Result<Value, PropertyError> {
+pub(crate) fn parse(property: Property, text: &str) -> Result<PropertyValue, PropertyError> {
     let wrong = || PropertyError::Value { property, value: text.chars().take(100).collect() };
     property.definition().kind.parse(text).ok_or_else(wrong)
 }
@@ -357,12 +360,18 @@ mod tests {
     #[test]
     fn message_properties_inherit_selection_properties() {
         let mut properties = TransportProperties::new();
-        assert_eq!(properties.get(Property::MsgOrdered), Some(Value::Boolean(true)));
+        assert_eq!(
+            properties.get(Property::MsgOrdered),
+            Some(PropertyValue::Boolean(true))
+        );
         properties.avoid(Property::PreserveOrder).expect("a preference");
-        assert_eq!(properties.get(Property::MsgOrdered), Some(Value::Boolean(false)));
+        assert_eq!(
+            properties.get(Property::MsgOrdered),
+            Some(PropertyValue::Boolean(false))
+        );
         assert_eq!(
             properties.get(Property::MsgCapacityProfile),
-            Some(Value::Word("Default"))
+            Some(PropertyValue::Word("Default"))
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::value::Preference::{self, NoPreference, Prefer, Require};
-use super::value::{Type, Value};
+use super::value::{PropertyValue, Type};
 
 /// The subject of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,17 +233,17 @@ impl Definition {
 
     /// Returns its default value; `None` if another property or the Connection determines it.
     #[must_use]
-    pub fn value_for(&self, action: Action) -> Option<Value> {
+    pub fn value_for(&self, action: Action) -> Option<PropertyValue> {
         let is_listener = action == Action::Listen;
         Some(match self.initial {
-            Initial::Preference(preference) => Value::Preference(preference),
-            Initial::Empty => Value::Preferences(BTreeMap::new()),
-            Initial::Boolean(is_so) => Value::Boolean(is_so),
-            Initial::Integer(number) => Value::Integer(number),
-            Initial::Word(word) => Value::Word(word),
-            Initial::Temporary if action == Action::Initiate => Value::Preference(Preference::Prefer),
-            Initial::Temporary => Value::Preference(Preference::Avoid),
-            Initial::Multipath => Value::Word(if is_listener { "Passive" } else { "Disabled" }),
+            Initial::Preference(preference) => PropertyValue::Preference(preference),
+            Initial::Empty => PropertyValue::Preferences(BTreeMap::new()),
+            Initial::Boolean(is_so) => PropertyValue::Boolean(is_so),
+            Initial::Integer(number) => PropertyValue::Integer(number),
+            Initial::Word(word) => PropertyValue::Word(word),
+            Initial::Temporary if action == Action::Initiate => PropertyValue::Preference(Preference::Prefer),
+            Initial::Temporary => PropertyValue::Preference(Preference::Avoid),
+            Initial::Multipath => PropertyValue::Word(if is_listener { "Passive" } else { "Disabled" }),
             Initial::Of(_) | Initial::ReadOnly => return None,
         })
     }

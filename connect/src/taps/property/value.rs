@@ -95,7 +95,7 @@ pub enum Type {
 
 /// A property's value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum PropertyValue {
     /// A preference for the property.
     Preference(Preference),
     /// Preferences by name.
@@ -112,37 +112,39 @@ pub enum Value {
 
 impl Type {
     /// Converts a value to this type's form; `None` if the type has no such value.
-    pub(super) fn admit(self, value: Value) -> Option<Value> {
+    pub(super) fn admit(self, value: PropertyValue) -> Option<PropertyValue> {
         match value {
-            Value::Preference(_) => (self == Type::Preference).then_some(value),
-            Value::Preferences(_) => (self == Type::Preferences).then_some(value),
-            Value::Boolean(_) => (self == Type::Boolean).then_some(value),
-            Value::Time(time) => (matches!(self, Type::Time { .. }) && !time.is_zero()).then_some(value),
-            Value::Integer(number) => match self {
+            PropertyValue::Preference(_) => (self == Type::Preference).then_some(value),
+            PropertyValue::Preferences(_) => (self == Type::Preferences).then_some(value),
+            PropertyValue::Boolean(_) => (self == Type::Boolean).then_some(value),
+            PropertyValue::Time(time) => {
+                (matches!(self, Type::Time { .. }) && !time.is_zero()).then_some(value)
+            }
+            PropertyValue::Integer(number) => match self {
                 Type::Integer { min, .. } => (number >= min).then_some(value),
                 _ => None,
             },
-            Value::Word(text) => self.word(text).map(Value::Word),
+            PropertyValue::Word(text) => self.word(text).map(PropertyValue::Word),
         }
     }
 
     /// Parses a value: words in any case, `true` and `false`, numbers, times in milliseconds, and preferences
     /// by name as `wlan0=prohibit, lan=prefer`.
-    pub(super) fn parse(self, text: &str) -> Option<Value> {
+    pub(super) fn parse(self, text: &str) -> Option<PropertyValue> {
         let text = text.trim();
         let value = match self {
-            Type::Preference => Value::Preference(text.parse().ok()?),
-            Type::Preferences => Value::Preferences(preferences(text)?),
-            Type::Boolean if text.eq_ignore_ascii_case("true") => Value::Boolean(true),
-            Type::Boolean if text.eq_ignore_ascii_case("false") => Value::Boolean(false),
+            Type::Preference => PropertyValue::Preference(text.parse().ok()?),
+            Type::Preferences => PropertyValue::Preferences(preferences(text)?),
+            Type::Boolean if text.eq_ignore_ascii_case("true") => PropertyValue::Boolean(true),
+            Type::Boolean if text.eq_ignore_ascii_case("false") => PropertyValue::Boolean(false),
             Type::Boolean => return None,
-            Type::Word(_) => Value::Word(self.word(text)?),
+            Type::Word(_) => PropertyValue::Word(self.word(text)?),
             Type::Integer { .. } | Type::Time { .. } => match (self.word(text), text.parse()) {
-                (Some(word), _) => Value::Word(word),
+                (Some(word), _) => PropertyValue::Word(word),
                 (None, Ok(number)) if matches!(self, Type::Time { .. }) => {
-                    Value::Time(Duration::from_millis(number))
+                    PropertyValue::Time(Duration::from_millis(number))
                 }
-                (None, number) => Value::Integer(number.ok()?),
+                (None, number) => PropertyValue::Integer(number.ok()?),
             },
         };
         self.admit(value)
@@ -183,51 +185,51 @@ fn is_word(word: &str, text: &str) -> bool {
     letters(word) == letters(text)
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for PropertyValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Preference(preference) => write!(f, "{preference}"),
-            Value::Preferences(all) => {
+            PropertyValue::Preference(preference) => write!(f, "{preference}"),
+            PropertyValue::Preferences(all) => {
                 let pairs: Vec<String> = all
                     .iter()
                     .map(|(name, preference)| format!("{name}={preference}"))
                     .collect();
                 f.write_str(&pairs.join(", "))
             }
-            Value::Boolean(is_so) => write!(f, "{is_so}"),
-            Value::Integer(number) => write!(f, "{number}"),
-            Value::Time(time) => write!(f, "{}", time.as_millis()),
-            Value::Word(word) => f.write_str(word),
+            PropertyValue::Boolean(is_so) => write!(f, "{is_so}"),
+            PropertyValue::Integer(number) => write!(f, "{number}"),
+            PropertyValue::Time(time) => write!(f, "{}", time.as_millis()),
+            PropertyValue::Word(word) => f.write_str(word),
         }
     }
 }
 
-impl From<Preference> for Value {
-    fn from(preference: Preference) -> Value {
-        Value::Preference(preference)
+impl From<Preference> for PropertyValue {
+    fn from(preference: Preference) -> PropertyValue {
+        PropertyValue::Preference(preference)
     }
 }
 
-impl From<bool> for Value {
-    fn from(is_so: bool) -> Value {
-        Value::Boolean(is_so)
+impl From<bool> for PropertyValue {
+    fn from(is_so: bool) -> PropertyValue {
+        PropertyValue::Boolean(is_so)
     }
 }
 
-impl From<u64> for Value {
-    fn from(number: u64) -> Value {
-        Value::Integer(number)
+impl From<u64> for PropertyValue {
+    fn from(number: u64) -> PropertyValue {
+        PropertyValue::Integer(number)
     }
 }
 
-impl From<Duration> for Value {
-    fn from(time: Duration) -> Value {
-        Value::Time(time)
+impl From<Duration> for PropertyValue {
+    fn from(time: Duration) -> PropertyValue {
+        PropertyValue::Time(time)
     }
 }
 
-impl From<&'static str> for Value {
-    fn from(word: &'static str) -> Value {
-        Value::Word(word)
+impl From<&'static str> for PropertyValue {
+    fn from(word: &'static str) -> PropertyValue {
+        PropertyValue::Word(word)
     }
 }

@@ -13,8 +13,8 @@ use hawser_ir::abi::*;
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions};
 use hawser_ir::{
     AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Cut, Event as EventTable,
-    EventId, EventKind, FuncId, Granularity, Module, Offload, Parser, Processor, RuleId, Source, Struct,
-    StructId, Timer, When,
+    EventId, EventKind, FuncId, Granularity, Module, Offload, Parser, ParserInput, Precondition, Processor,
+    RuleId, Struct, StructId, Timer,
 };
 
 const CONNECT: u16 = 0;
@@ -230,13 +230,13 @@ impl Program for Bulk {
         Ok(())
     }
 
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         let ev: Event = pod_read_unaligned(event);
         if ev.header.event == CONNECT {
             return connect(&ev, memory, out);
         }
         let Some((_, bytes)) = &mut memory.keyed else {
-            return Outcome::Done;
+            return ChainOutcome::Done;
         };
         let flow: &mut Flow = from_bytes_mut(&mut bytes[..size_of::<Flow>()]);
         match ev.header.event {
@@ -250,7 +250,7 @@ impl Program for Bulk {
             TIMEOUT if flow.una < flow.next => start(flow, ev.header.now, out),
             _ => {}
         }
-        Outcome::Done
+        ChainOutcome::Done
     }
 
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
@@ -286,9 +286,9 @@ impl Program for Bulk {
     }
 }
 
-fn connect(ev: &Event, memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+fn connect(ev: &Event, memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
     let Some(bytes) = &mut memory.fresh else {
-        return Outcome::Refused(98);
+        return ChainOutcome::Refused(98);
     };
     let flow: &mut Flow = from_bytes_mut(&mut bytes[..size_of::<Flow>()]);
     (flow.local_ip, flow.remote_ip) = (ev.local_ip, ev.remote_ip);
@@ -306,7 +306,7 @@ fn connect(ev: &Event, memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome
     );
     let notice = NotifyRec { header: HEAD, code: NOTIFY_CONNECTED, ..NotifyRec::zeroed() };
     out.push(RecordKind::Notify, ON_FRESH, &notice, &[]);
-    Outcome::Done
+    ChainOutcome::Done
 }
 
 fn module() -> Module {
@@ -323,7 +323,7 @@ fn module() -> Module {
         processors: if event == CONNECT {
             vec![]
         } else {
-            vec![Processor { func: FuncId(0), when: When::Found(ContextId(0)), args: vec![] }]
+            vec![Processor { func: FuncId(0), when: Precondition::Found(ContextId(0)), args: vec![] }]
         },
         bounds,
         creates: (event == CONNECT).then_some(ContextId(0)),
@@ -365,10 +365,10 @@ fn module() -> Module {
             invariants: vec![],
         }],
         parsers: vec![
-            parser(Source::Ip(6)),
-            parser(Source::App(AppOp::Connect)),
-            parser(Source::App(AppOp::Send)),
-            parser(Source::App(AppOp::Recv)),
+            parser(ParserInput::Ip(6)),
+            parser(ParserInput::App(AppOp::Connect)),
+            parser(ParserInput::App(AppOp::Send)),
+            parser(ParserInput::App(AppOp::Recv)),
         ],
         blueprints: vec![Blueprint {
             name: "packet".into(),

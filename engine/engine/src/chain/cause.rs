@@ -5,7 +5,7 @@ use hawser_ir::abi::{self, Addr, addr_parts};
 use hawser_time::Instant;
 
 use crate::front::{FRONT_BUFFER, RanChain};
-use crate::state::{Errno, Flow, Handle, Slot};
+use crate::state::{Errno, FlowKey, Handle, Slot};
 
 /// The bytes that addresses of the running input refer to: a packet from its transport header on, or the data
 /// of a request.
@@ -74,19 +74,19 @@ impl<'a> Buffer<'a> {
     /// Returns up to `len` bytes from an address on, piece by piece. There are fewer if the buffer ends
     /// before that. Returns no bytes if the address belongs to another input.
     #[inline]
-    pub(crate) fn get(&self, addr: Addr, len: u64) -> Pieces<'a> {
+    pub(crate) fn get(&self, addr: Addr, len: u64) -> BufferPieces<'a> {
         let (head, tail, merged, before) = match addr_parts(addr) {
             Some((0, offset)) => (self.read, &[][..], &[][..], offset),
             Some((number, offset)) if number == self.number => (self.head, self.tail, self.merged, offset),
             Some(_) | None => (&[][..], &[][..], &[][..], 0),
         };
-        Pieces { head, tail, merged: merged.iter(), before: before as usize, left: len }
+        BufferPieces { head, tail, merged: merged.iter(), before: before as usize, left: len }
     }
 }
 
 /// Bytes of a buffer, piece by piece; no piece is empty.
 #[derive(Clone, Debug)]
-pub(crate) struct Pieces<'a> {
+pub(crate) struct BufferPieces<'a> {
     /// The next bytes.
     head: &'a [u8],
     /// The bytes behind `head`.
@@ -98,7 +98,7 @@ pub(crate) struct Pieces<'a> {
     left: u64,
 }
 
-impl<'a> Iterator for Pieces<'a> {
+impl<'a> Iterator for BufferPieces<'a> {
     type Item = &'a [u8];
 
     #[inline]
@@ -135,7 +135,7 @@ pub(crate) struct Cause<'a> {
     /// The request's context, given if the handle may have been released.
     pub(crate) slot: Option<Slot>,
     /// The addresses of both ends of a connection that the application opens.
-    pub(crate) flow: Option<Flow>,
+    pub(crate) flow: Option<FlowKey>,
     /// True if the request opens a listener beside others at the same address.
     pub(crate) shared: bool,
     /// The result of its chain if the chain ran in front of the stack.
@@ -170,7 +170,7 @@ pub(crate) enum Denied {
 
 /// The outcome of an input's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum InputOutcome {
     /// No chain ran: there was no event, or no context for it.
     Nobody,
     /// The chains ran to their ends.

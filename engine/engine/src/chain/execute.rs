@@ -18,14 +18,16 @@ use super::cause::Cause;
 use super::tap::Observer;
 use crate::data::{RecvBuffer, SendBuffer};
 use crate::program::Program;
-use crate::state::{Errno, Flow, ForwardTo, ForwardedEvent, Notice, Owner, Pending, Slot, State};
+use crate::state::{
+    Errno, FlowKey, ForwardTo, ForwardedEvent, Notice, PendingInstruction, Slot, StackState, TimerOwner,
+};
 use crate::tables::Tables;
 
 /// The execution of one chain's records: its inputs and its results.
 #[derive(Debug)]
 pub(crate) struct Effects<'a> {
     pub(crate) tables: &'a Tables,
-    pub(crate) state: &'a mut State,
+    pub(crate) state: &'a mut StackState,
     pub(crate) cause: &'a Cause<'a>,
     pub(crate) now: Instant,
     /// The context that the chain may create: its type, and the bytes that the chain left in the fresh slot.
@@ -276,7 +278,7 @@ impl Effects<'_> {
     }
 
     /// Resolves a blueprint's payload, and sets its length in the image to the available length.
-    fn refer(&mut self, record: &Record<'_>, pending: &mut Pending, data: &Data) -> Option<()> {
+    fn refer(&mut self, record: &Record<'_>, pending: &mut PendingInstruction, data: &Data) -> Option<()> {
         let at = record.view::<PacketRec>().data_at as usize;
         let buffers = &mut pending.buffers;
         let room = buffers.image.get_mut(at..at + size_of::<Data>())?;
@@ -296,10 +298,13 @@ impl Effects<'_> {
     fn timer(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &TimerRec = record.view();
         let (kind, owner) = match record.global() {
-            Some(kind) => (kind, Owner::Global(kind.0)),
+            Some(kind) => (kind, TimerOwner::Global(kind.0)),
             None => {
                 let slot = self.on(record)?;
-                (self.state.contexts.entry(slot).kind, Owner::Context(slot.index))
+                (
+                    self.state.contexts.entry(slot).kind,
+                    TimerOwner::Context(slot.index),
+                )
             }
         };
         let plan = self.tables.contexts.get(kind.0 as usize)?;
@@ -323,7 +328,7 @@ impl Effects<'_> {
             return Some(());
         }
         let ends = self.tables.contexts[kind.0 as usize].ends;
-        let stated = || ends.and_then(|ends| Flow::of(bytes, &ends));
+        let stated = || ends.and_then(|ends| FlowKey::from_context(bytes, &ends));
         let flow = self.cause.flow.or_else(stated);
         let slot = self.state.contexts.insert(kind, rec.id, bytes);
         if self.cause.shared && self.tables.contexts[kind.0 as usize].replicated {

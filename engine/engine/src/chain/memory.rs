@@ -11,16 +11,16 @@ use hawser_ir::buf::Record;
 
 use super::cause::Buffer;
 use super::execute::Effects;
-use crate::externs::{MAX_ARGS, Operation};
+use crate::externs::{MAX_ARGS, MemoryOperation};
 use crate::scalar;
-use crate::state::{Part, Region, Span};
+use crate::state::{MemorySpan, Region, RegionPart};
 
 /// The maximum number of bytes of one read, which are copied, and of newly allocated memory.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The result of an instruction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Done {
+struct InstructionResult {
     /// A `memory_result` value.
     result: u8,
     value: u64,
@@ -28,8 +28,8 @@ struct Done {
     len: u32,
 }
 
-const DENIED: Done = Done { result: 1, value: 0, addr: 0, len: 0 };
-const MISALIGNED: Done = Done { result: 2, ..DENIED };
+const DENIED: InstructionResult = InstructionResult { result: 1, value: 0, addr: 0, len: 0 };
+const MISALIGNED: InstructionResult = InstructionResult { result: 2, ..DENIED };
 
 /// The size and alignment of the word that an atomic operation changes, in bytes.
 const WORD: usize = size_of::<u64>();
@@ -59,75 +59,105 @@ impl Effects<'_> {
         Some(())
     }
 
-    fn carry_out(&mut self, operation: Operation, args: [u64; MAX_ARGS], out: &mut Vec<u8>) -> Done {
+    fn carry_out(
+        &mut self,
+        operation: MemoryOperation,
+        args: [u64; MAX_ARGS],
+        out: &mut Vec<u8>,
+    ) -> InstructionResult {
         let [domain, key, at, a, b, c] = args;
-        let span =
-            |len, rights| Span { domain: domain as u32, key: key as u32, at, len, rights: rights as u32 };
+        let span = |len, rights| MemorySpan {
+            domain: domain as u32,
+            key: key as u32,
+            at,
+            len,
+            rights: rights as u32,
+        };
         let limit = self.state.limits.regions;
         let regions = &mut self.state.regions;
         match operation {
-            Operation::Forget => match regions.remove(domain as u32, key as u32) {
-                true => Done::default(),
+            MemoryOperation::Forget => match regions.remove(domain as u32, key as u32) {
+                true => InstructionResult::default(),
                 false => DENIED,
             },
-            Operation::New => {
+            MemoryOperation::New => {
                 // The second argument is a length.
                 let region = (key <= MAX_BYTES).then(|| Region::new(key as usize));
                 let key = region.and_then(|region| regions.add((domain as u32, 0, 0), region, limit));
-                key.map_or(DENIED, |key| Done { value: key.into(), ..Done::default() })
+                key.map_or(DENIED, |key| InstructionResult {
+                    value: key.into(),
+                    ..InstructionResult::default()
+                })
             }
-            Operation::Check => regions.open(span(a, b)).map_or(DENIED, |_| Done::default()),
-            Operation::Read => {
+            MemoryOperation::Check => regions
+                .open(span(a, b))
+                .map_or(DENIED, |_| InstructionResult::default()),
+            MemoryOperation::Read => {
                 let Some(parts) = regions.open(span(a, b)).filter(|_| a <= MAX_BYTES) else {
                     return DENIED;
                 };
-                for Part { region, from, len } in parts {
+                for RegionPart { region, from, len } in parts {
                     out.extend_from_slice(&region.bytes()[from..from + len]);
                 }
-                Done { addr: Buffer::read_addr(), len: a as u32, ..Done::default() }
+                InstructionResult {
+                    addr: Buffer::read_addr(),
+                    len: a as u32,
+                    ..InstructionResult::default()
+                }
             }
-            Operation::Write => {
+            MemoryOperation::Write => {
                 let Some(parts) = regions.open(span(b, c)) else {
                     return DENIED;
                 };
-                Done { len: scatter(parts, self.cause.buffer.get(a, b)), ..Done::default() }
+                InstructionResult {
+                    len: scatter(parts, self.cause.buffer.get(a, b)),
+                    ..InstructionResult::default()
+                }
             }
-            Operation::Set => {
+            MemoryOperation::Set => {
                 let Some(parts) = regions.open(span(WORD as u64, b)) else {
                     return DENIED;
                 };
-                Done {
+                InstructionResult {
                     len: scatter(parts, iter::once(&a.to_ne_bytes()[..])),
-                    ..Done::default()
+                    ..InstructionResult::default()
                 }
             }
-            Operation::CompareSwap | Operation::FetchAdd => {
-                let rights = if operation == Operation::CompareSwap { c } else { b };
+            MemoryOperation::CompareSwap | MemoryOperation::FetchAdd => {
+                let rights = if operation == MemoryOperation::CompareSwap {
+                    c
+                } else {
+                    b
+                };
                 if !at.is_multiple_of(WORD as u64) {
                     return MISALIGNED;
                 }
-                let Some(Part { region, from, .. }) = regions.open_one(span(WORD as u64, rights)) else {
+                let Some(RegionPart { region, from, .. }) = regions.open_one(span(WORD as u64, rights))
+                else {
                     return DENIED;
                 };
                 let mut bytes = region.bytes();
                 let word = &mut bytes[from..from + WORD];
                 let before = scalar::load(word);
                 match operation {
-                    Operation::CompareSwap if before == a => scalar::store(word, b),
-                    Operation::FetchAdd => scalar::store(word, before.wrapping_add(a)),
+                    MemoryOperation::CompareSwap if before == a => scalar::store(word, b),
+                    MemoryOperation::FetchAdd => scalar::store(word, before.wrapping_add(a)),
                     _ => {}
                 }
-                Done { value: before, len: WORD as u32, ..Done::default() }
+                InstructionResult { value: before, len: WORD as u32, ..InstructionResult::default() }
             }
         }
     }
 }
 
 /// Copies bytes into the parts of regions until either side ends, and returns their number.
-fn scatter<'a>(parts: impl Iterator<Item = Part<'a>>, mut pieces: impl Iterator<Item = &'a [u8]>) -> u32 {
+fn scatter<'a>(
+    parts: impl Iterator<Item = RegionPart<'a>>,
+    mut pieces: impl Iterator<Item = &'a [u8]>,
+) -> u32 {
     let mut piece: &[u8] = &[];
     let mut done = 0;
-    for Part { region, from, len } in parts {
+    for RegionPart { region, from, len } in parts {
         let mut bytes = region.bytes();
         let mut room = &mut bytes[from..from + len];
         while !room.is_empty() {

@@ -20,32 +20,32 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use hawser_ir::abi::{EventHeader, Id, Outcome};
+use hawser_ir::abi::{ChainOutcome, EventHeader, Id};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{Bounds, ContextId};
 use hawser_time::Instant;
 
-pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
-pub use tap::{Before, Counted, EventTap, Received, TapEvent};
-pub(crate) use tap::{Nothing, Observer, Tap};
+pub(crate) use cause::{Buffer, Cause, Denied, InputOutcome};
+pub use tap::{CounterIncrement, EventTap, MemorySnapshot, ReceivedPacket, TapEvent};
+pub(crate) use tap::{NoEffect, Observer, Tap};
 
-use crate::front::Ran;
+use crate::front::FrontResults;
 use crate::interact::Interactive;
 use crate::program::Program;
 use crate::rand::Rand;
-use crate::state::{Errno, Guess, Slot, State};
+use crate::state::{Errno, Guess, Slot, StackState};
 use crate::tables::Tables;
 use execute::Effects;
-use resolve::{Aim, Found};
+use resolve::{Aim, ResolvedContext};
 
 /// A program with its state, and its observer.
 pub(crate) struct Chains {
     pub(crate) program: Arc<dyn Program>,
     pub(crate) tables: Tables,
-    pub(crate) state: State,
+    pub(crate) state: StackState,
     pub(crate) globals: Vec<Vec<u8>>,
     pub(crate) rand: Rand,
-    pub(crate) memory: Memory,
+    pub(crate) memory: ChainScratch,
     pub(crate) observer: Tap,
     pub(crate) interactive: Option<Box<Interactive>>,
     /// The last false assert, as an index into the module's list.
@@ -54,7 +54,7 @@ pub(crate) struct Chains {
 
 /// The working memory of one chain, kept for the next.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct ChainScratch {
     pub(crate) records: RecordBuf,
     /// The slot for a new context; all zero between chains.
     fresh: Vec<u64>,
@@ -62,10 +62,10 @@ pub(crate) struct Memory {
     scratch: Vec<u64>,
 }
 
-impl Memory {
+impl ChainScratch {
     /// Creates the memory for the chains of a program with these tables.
-    pub(crate) fn new(tables: &Tables) -> Memory {
-        let mut memory = Memory {
+    pub(crate) fn new(tables: &Tables) -> ChainScratch {
+        let mut memory = ChainScratch {
             records: RecordBuf::default(),
             fresh: Vec::new(),
             scratch: vec![0; tables.scratch_size.div_ceil(8)],
@@ -94,7 +94,7 @@ impl Chains {
         (parser, input): (usize, Input<'_>),
         cause: &Cause<'_>,
         events: &mut EventBuf,
-    ) -> Result<Verdict, Denied> {
+    ) -> Result<InputOutcome, Denied> {
         self.state.counters.inputs += 1;
         events.clear();
         match self.program.parse(parser, input, events) {
@@ -104,7 +104,7 @@ impl Chains {
             }
             Err(error) => {
                 let counter = self.state.counters.parse_error(error);
-                self.not_run(now, Nothing::Refused(parser), counter);
+                self.not_run(now, NoEffect::Refused(parser), counter);
                 Err(Denied::Refused(Errno::INVALID))
             }
         }
@@ -119,7 +119,7 @@ impl Chains {
         range: Range<usize>,
         guesses: &[Option<Guess>],
         cause: &Cause<'_>,
-    ) -> Result<Verdict, Denied> {
+    ) -> Result<InputOutcome, Denied> {
         self.memory.begin_input();
         self.run_in_order(now, events, range, guesses, cause)
     }
@@ -132,8 +132,8 @@ impl Chains {
         range: Range<usize>,
         guesses: &[Option<Guess>],
         cause: &Cause<'_>,
-    ) -> Result<Verdict, Denied> {
-        let mut verdict = Verdict::Nobody;
+    ) -> Result<InputOutcome, Denied> {
+        let mut verdict = InputOutcome::Nobody;
         if range.len() > 1 && !self.room_for_all(events, range.clone(), guesses, cause) {
             self.note_no_room(now, events.get(range.start), cause);
             return Err(Denied::NoRoom);
@@ -146,10 +146,10 @@ impl Chains {
             }
             let of_one = outcome?;
             self.run_raised(now, cause);
-            if of_one != Verdict::Nobody {
+            if of_one != InputOutcome::Nobody {
                 verdict = of_one;
             }
-            if of_one == Verdict::Stopped {
+            if of_one == InputOutcome::Stopped {
                 break;
             }
         }
@@ -166,7 +166,7 @@ impl Chains {
             (&mut counters.no_room_packet, "no_room_packet")
         };
         *counter += 1;
-        self.not_run(now, Nothing::Event(event), name);
+        self.not_run(now, NoEffect::Event(event), name);
     }
 
     /// Returns true if all events of one input have room. A packet is processed as a whole or not at all.
@@ -209,12 +209,12 @@ impl Chains {
         range: Range<usize>,
         guesses: &[Option<Guess>],
         cause: &Cause<'_>,
-        ran: Option<Ran<'_>>,
-    ) -> Result<Verdict, Denied> {
+        ran: Option<FrontResults<'_>>,
+    ) -> Result<InputOutcome, Denied> {
         let Some(ran) = ran else {
             return self.run_events(now, events, range, guesses, cause);
         };
-        let mut verdict = Verdict::Nobody;
+        let mut verdict = InputOutcome::Nobody;
         let mut next = range.start;
         for chain in ran.chains.iter().take(range.len()) {
             let cause = Cause { ran: Some((ran.at, chain)), ..*cause };
@@ -222,7 +222,7 @@ impl Chains {
             verdict = self.event(now, events.get_mut(next), aim, &cause)?;
             self.run_raised(now, &cause);
             next += 1;
-            if verdict == Verdict::Stopped {
+            if verdict == InputOutcome::Stopped {
                 return Ok(verdict);
             }
         }
@@ -232,7 +232,7 @@ impl Chains {
             room.copy_from_slice(ran.scratch);
         }
         match self.run_in_order(now, events, next..range.end, guesses, cause)? {
-            Verdict::Nobody => Ok(verdict),
+            InputOutcome::Nobody => Ok(verdict),
             of_the_rest => Ok(of_the_rest),
         }
     }
@@ -270,7 +270,7 @@ impl Chains {
             let cause = Cause { answer: raised.answer, buffer: cause.buffer.beside(&read), ..cause };
             if self.event(now, raised.bytes_mut(), aim, &cause) == Err(Denied::NoRoom) {
                 self.state.counters.no_room_raised += 1;
-                self.not_run(now, Nothing::Event(raised.bytes_mut()), "no_room_raised");
+                self.not_run(now, NoEffect::Event(raised.bytes_mut()), "no_room_raised");
                 self.state.raised.put_back(raised);
                 break;
             }
@@ -288,7 +288,7 @@ impl Chains {
         if !room {
             self.state.counters.no_room_timer += 1;
             let header = EventHeader { event, ..bytemuck::Zeroable::zeroed() };
-            self.not_run(now, Nothing::Event(bytemuck::bytes_of(&header)), "no_room_timer");
+            self.not_run(now, NoEffect::Event(bytemuck::bytes_of(&header)), "no_room_timer");
         }
         room
     }
@@ -315,26 +315,26 @@ impl Chains {
         event: &mut [u8],
         aim: Aim,
         cause: &Cause<'_>,
-    ) -> Result<Verdict, Denied> {
+    ) -> Result<InputOutcome, Denied> {
         let header: &mut EventHeader = bytemuck::from_bytes_mut(&mut event[..size_of::<EventHeader>()]);
         let state = &mut self.state;
         let Some(plan) = self.tables.events.get(header.event as usize) else {
             state.counters.dangling += 1;
-            self.not_run(now, Nothing::Event(event), "dangling");
-            return Ok(Verdict::Nobody);
+            self.not_run(now, NoEffect::Event(event), "dangling");
+            return Ok(InputOutcome::Nobody);
         };
         let replicated = |(kind, _): (ContextId, usize)| self.tables.contexts[kind.0 as usize].replicated;
         let found = if cause.shared && plan.creates.is_some_and(replicated) {
             // The new context joins those that already have its id.
             header.hash = state.contexts.hash(&header.id[0]) as u32;
-            Found { keyed: None, vacant: state.contexts.member_id(&header.id[0]) }
+            ResolvedContext { keyed: None, vacant: state.contexts.member_id(&header.id[0]) }
         } else {
             state.resolve(header, aim, cause, plan)
         };
         if found.keyed.is_none() && !plan.runs_without {
             state.counters.no_context += 1;
-            self.not_run(now, Nothing::Event(event), "no_context");
-            return Ok(Verdict::Nobody);
+            self.not_run(now, NoEffect::Event(event), "no_context");
+            return Ok(InputOutcome::Nobody);
         }
         let creates = plan.creates.filter(|_| found.vacant.is_some());
         if !cause.answer && cause.ran.is_none() {
@@ -343,7 +343,7 @@ impl Chains {
         room_to_create(state, creates, cause)?;
         if cause.is_answered() && !room_for_units(state, &plan.bounds, found.keyed) {
             state.counters.unit_limit += 1;
-            self.not_run(now, Nothing::Event(event), "unit_limit");
+            self.not_run(now, NoEffect::Event(event), "unit_limit");
             return Err(Denied::Limit("units_per_context"));
         }
         let now = cause.ran.map_or(now, |(at, _)| at);
@@ -362,10 +362,10 @@ impl Chains {
         &mut self,
         now: Instant,
         event: &mut [u8],
-        found: Found,
+        found: ResolvedContext,
         creates: Option<(ContextId, usize)>,
         cause: &Cause<'_>,
-    ) -> Result<Verdict, Denied> {
+    ) -> Result<InputOutcome, Denied> {
         let (state, memory) = (&mut self.state, &mut self.memory);
         state.counters.chains += 1;
         memory.records.clear();
@@ -409,14 +409,14 @@ impl Chains {
             signalled: false,
         };
         let result = match outcome {
-            Outcome::Done => Ok(Verdict::Taken),
-            Outcome::Stop => Ok(Verdict::Stopped),
-            Outcome::Assert(index) => {
+            ChainOutcome::Done => Ok(InputOutcome::Taken),
+            ChainOutcome::Stop => Ok(InputOutcome::Stopped),
+            ChainOutcome::Assert(index) => {
                 effects.state.counters.asserts += 1;
                 self.last_assert = Some(index);
-                Ok(Verdict::Stopped)
+                Ok(InputOutcome::Stopped)
             }
-            Outcome::Refused(code) => {
+            ChainOutcome::Refused(code) => {
                 effects.state.counters.refused += 1;
                 Err(Denied::Refused(Errno(code)))
             }
@@ -454,7 +454,7 @@ impl Chains {
         now: Instant,
         event: &[u8],
         [keyed, fresh]: [Option<Slot>; 2],
-        outcome: Outcome,
+        outcome: ChainOutcome,
         signalled: bool,
     ) {
         let (contexts, records) = (&mut self.state.contexts, &self.memory.records);
@@ -478,7 +478,7 @@ impl Chains {
         }
         if let Some(interactive) = &mut self.interactive {
             interactive.after(now, [keyed, fresh], records, signalled, contexts);
-            if let Outcome::Assert(assertion) = outcome {
+            if let ChainOutcome::Assert(assertion) = outcome {
                 let number = event_header(event).event;
                 interactive.failed(now, keyed.or(fresh), number.into(), assertion, contexts);
             }
@@ -487,7 +487,7 @@ impl Chains {
 
     /// Shows an event or input without effect to the observer.
     #[inline]
-    pub(crate) fn not_run(&mut self, now: Instant, what: Nothing<'_>, counter: &'static str) {
+    pub(crate) fn not_run(&mut self, now: Instant, what: NoEffect<'_>, counter: &'static str) {
         if let Some(observer) = self.observer.get() {
             observer.not_run(&self.program, now, what, counter);
         }
@@ -503,7 +503,7 @@ impl Chains {
 }
 
 /// Checks that a chain's worst case is free.
-fn room(state: &State, bounds: &Bounds, keyed: Option<Slot>, cause: &Cause<'_>) -> Result<(), Denied> {
+fn room(state: &StackState, bounds: &Bounds, keyed: Option<Slot>, cause: &Cause<'_>) -> Result<(), Denied> {
     // Requests without bytes are few and never held up; closing and aborting are among them.
     let offers = cause.application && cause.buffer.len() > 0;
     let records = room_for_records(state, bounds, keyed.filter(|_| offers));
@@ -518,14 +518,14 @@ fn room(state: &State, bounds: &Bounds, keyed: Option<Slot>, cause: &Cause<'_>) 
 /// Returns true if there is room for the packets and raised events of a chain that runs on an application's
 /// data for the context.
 #[inline(always)]
-fn room_for_records(state: &State, bounds: &Bounds, offered_to: Option<Slot>) -> bool {
+fn room_for_records(state: &StackState, bounds: &Bounds, offered_to: Option<Slot>) -> bool {
     state.room_for_packets(bounds.packets as usize, offered_to)
         && state.raised.held() + bounds.raises as usize <= state.limits.raised
 }
 
 /// Returns true if a context may have as many additional units as a chain can create. The check is not
 /// applied to chains of packets and timers, because some of them acknowledge data and end units.
-fn room_for_units(state: &State, bounds: &Bounds, keyed: Option<Slot>) -> bool {
+fn room_for_units(state: &StackState, bounds: &Bounds, keyed: Option<Slot>) -> bool {
     let units = if bounds.units > 0 {
         keyed.map(|slot| &state.contexts.entry(slot).units)
     } else {
@@ -535,7 +535,7 @@ fn room_for_units(state: &State, bounds: &Bounds, keyed: Option<Slot>) -> bool {
 }
 
 fn room_to_create(
-    state: &State,
+    state: &StackState,
     creates: Option<(ContextId, usize)>,
     cause: &Cause<'_>,
 ) -> Result<(), Denied> {

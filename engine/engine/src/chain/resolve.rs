@@ -4,7 +4,7 @@ use hawser_ir::abi::{EventHeader, Id};
 
 use super::cause::Cause;
 use crate::ids::same;
-use crate::state::{Guess, Slot, State};
+use crate::state::{Guess, Slot, StackState};
 use crate::tables::EventPlan;
 
 /// The context that an event is for.
@@ -20,14 +20,14 @@ pub(crate) enum Aim {
 
 /// The result of resolving an event's ids.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct ResolvedContext {
     /// The context that the chain runs on.
     pub(crate) keyed: Option<Slot>,
     /// The first id without a context.
     pub(crate) vacant: Option<Id>,
 }
 
-impl State {
+impl StackState {
     /// Finds the context that an event is for, and the id for a context that its chain may create.
     pub(crate) fn resolve(
         &self,
@@ -35,7 +35,7 @@ impl State {
         aim: Aim,
         cause: &Cause<'_>,
         plan: &EventPlan,
-    ) -> Found {
+    ) -> ResolvedContext {
         let bound = || cause.slot.or_else(|| self.handles.get(cause.handle?)?.context);
         let names = |slot: Slot| {
             same(&self.contexts.first_id(slot), &header.id[0])
@@ -58,21 +58,21 @@ impl State {
             header.ids = 1;
             header.id[0] = self.contexts.first_id(slot);
             header.hash = self.contexts.first_hash(slot) as u32;
-            return Found { keyed: Some(slot), vacant: None };
+            return ResolvedContext { keyed: Some(slot), vacant: None };
         }
         if let Some(Guess { hash, slot: Some(slot) }) = guess
             && self.contexts.is_known(slot, &header.id[0])
             && !plan.creates_on(self.contexts.entry(slot).kind)
         {
             header.hash = hash as u32;
-            return Found { keyed: Some(slot), vacant: None };
+            return ResolvedContext { keyed: Some(slot), vacant: None };
         }
         self.search(header, plan, guess)
     }
 
     /// Looks up an event's ids one after the other.
-    fn search(&self, header: &mut EventHeader, plan: &EventPlan, guess: Option<Guess>) -> Found {
-        let mut found = Found::default();
+    fn search(&self, header: &mut EventHeader, plan: &EventPlan, guess: Option<Guess>) -> ResolvedContext {
+        let mut found = ResolvedContext::default();
         for (i, id) in header.id.iter().take(header.ids as usize).enumerate() {
             let hash = match guess {
                 Some(guess) if i == 0 => guess.hash,

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use hawser_ir::ContextId;
-use hawser_ir::abi::{Net, Outcome};
+use hawser_ir::abi::{ChainOutcome, Net};
 use hawser_ir::buf::{RecordBuf, Regions};
 use hawser_time::Instant;
 
 use super::cause::Buffer;
-use crate::counters::Counters;
+use crate::counters::StackCounters;
 use crate::program::Program;
 
 /// An event, the context that it changed, and the resulting instructions.
@@ -27,7 +27,7 @@ pub struct TapEvent<'a> {
     pub refused_by: Option<usize>,
     /// The packet that the event comes from; absent for requests, timers, and reports about a packet of this
     /// host.
-    pub packet: Option<&'a Received>,
+    pub packet: Option<&'a ReceivedPacket>,
     /// The keyed context after the chain.
     pub context: Option<(ContextId, &'a [u8])>,
     /// The context that the chain created.
@@ -37,12 +37,12 @@ pub struct TapEvent<'a> {
     /// The instructions, in order.
     pub records: &'a RecordBuf,
     /// The outcome of the chain. Absent if no chain ran: then [`TapEvent::counted`] gives the reason.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ChainOutcome>,
     /// The memory that the chain ran on, as it was before. For an event without a chain, only the event's
     /// bytes.
-    pub before: &'a Before,
+    pub before: &'a MemorySnapshot,
     /// The counters that the engine increased while it carried out the instructions, in order.
-    pub counted: &'a [Counted],
+    pub counted: &'a [CounterIncrement],
     /// The number of the first instruction: [`TxFrame::cause`](crate::wire::TxFrame::cause) of the frames
     /// that it sends. The following instructions have consecutive numbers.
     pub first_cause: u32,
@@ -66,7 +66,7 @@ impl std::fmt::Debug for TapEvent<'_> {
 
 /// The memory of a chain before it ran. A program that runs on it again has the same effects.
 #[derive(Clone, Debug, Default)]
-pub struct Before {
+pub struct MemorySnapshot {
     /// The event's bytes, stamped with time and random bits.
     pub event: Vec<u8>,
     /// The keyed context.
@@ -79,7 +79,7 @@ pub struct Before {
     pub scratch: Vec<u8>,
 }
 
-impl Before {
+impl MemorySnapshot {
     /// Removes all recorded memory.
     fn clear(&mut self) {
         (self.keyed, self.fresh) = (None, None);
@@ -90,7 +90,7 @@ impl Before {
 
 /// A received packet, from its transport header on.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedPacket {
     /// The parser that received the packet, as an index into the module's list; absent if the program has no
     /// parser for it.
     pub parser: Option<usize>,
@@ -102,10 +102,10 @@ pub struct Received {
 
 /// An increase of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct CounterIncrement {
     /// The record that caused it, as an index into the chain's records. Absent if the event itself did.
     pub record: Option<usize>,
-    /// The counter, by its name in [`Counters`].
+    /// The counter, by its name in [`StackCounters`].
     pub counter: &'static str,
     /// The amount of the increase.
     pub by: u64,
@@ -120,7 +120,7 @@ pub type EventTap = Box<dyn FnMut(&TapEvent<'_>) + Send>;
 pub(crate) struct Tap(Option<Box<Observer>>);
 
 impl Tap {
-    pub(crate) fn of(tap: Option<EventTap>) -> Tap {
+    pub(crate) fn new(tap: Option<EventTap>) -> Tap {
         Tap(tap.map(|tap| Box::new(Observer::new(tap))))
     }
 
@@ -141,10 +141,10 @@ impl Tap {
 /// An observer, and the data kept for it while a chain runs.
 pub(crate) struct Observer {
     pub(crate) tap: EventTap,
-    pub(crate) before: Before,
-    pub(crate) counted: Vec<Counted>,
+    pub(crate) before: MemorySnapshot,
+    pub(crate) counted: Vec<CounterIncrement>,
     /// The packet that is being processed. Its memory is reused for the next one.
-    pub(crate) packet: Received,
+    pub(crate) packet: ReceivedPacket,
     pub(crate) is_of_packet: bool,
     /// The empty list of records for events without effect.
     none: RecordBuf,
@@ -158,9 +158,9 @@ impl Observer {
     pub(crate) fn new(tap: EventTap) -> Observer {
         Observer {
             tap,
-            before: Before::default(),
+            before: MemorySnapshot::default(),
             counted: Vec::new(),
-            packet: Received { parser: None, net: bytemuck::Zeroable::zeroed(), bytes: Vec::new() },
+            packet: ReceivedPacket { parser: None, net: bytemuck::Zeroable::zeroed(), bytes: Vec::new() },
             is_of_packet: false,
             none: RecordBuf::default(),
             causes: 0,
@@ -217,14 +217,14 @@ impl Observer {
 
     /// Records the increases between two states of the counters.
     #[inline]
-    pub(crate) fn count(&mut self, record: Option<usize>, before: &Counters, after: &Counters) {
+    pub(crate) fn count(&mut self, record: Option<usize>, before: &StackCounters, after: &StackCounters) {
         if before == after {
             return;
         }
         let grown = before.rows().zip(after.rows());
         let grown = grown.filter(|((_, before), (_, after))| before != after);
         self.counted
-            .extend(grown.map(|((counter, before), (_, after))| Counted {
+            .extend(grown.map(|((counter, before), (_, after))| CounterIncrement {
                 record,
                 counter,
                 by: after - before,
@@ -238,18 +238,18 @@ impl Observer {
         &mut self,
         program: &Arc<dyn Program>,
         now: Instant,
-        what: Nothing<'_>,
+        what: NoEffect<'_>,
         counter: &'static str,
     ) {
         let (event, refused_by) = match what {
-            Nothing::Event(event) => (event, None),
-            Nothing::Refused(parser) => (&[][..], Some(parser)),
-            Nothing::NoParser => (&[][..], None),
+            NoEffect::Event(event) => (event, None),
+            NoEffect::Refused(parser) => (&[][..], Some(parser)),
+            NoEffect::NoParser => (&[][..], None),
         };
         self.before.clear();
         keep(&mut self.before.event, event);
         self.first_cause = self.causes.wrapping_add(1);
-        let counted = [Counted { record: None, counter, by: 1 }];
+        let counted = [CounterIncrement { record: None, counter, by: 1 }];
         (self.tap)(&TapEvent {
             program,
             now,
@@ -269,7 +269,7 @@ impl Observer {
 }
 
 /// An event or input without effect.
-pub(crate) enum Nothing<'a> {
+pub(crate) enum NoEffect<'a> {
     /// An event without a chain, or whose chain could not run.
     Event(&'a [u8]),
     /// An input that this parser refused.

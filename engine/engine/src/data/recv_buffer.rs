@@ -30,7 +30,7 @@ pub(crate) struct Page {
 pub(crate) struct PagePool {
     spare: Vec<Box<Page>>,
     #[allow(clippy::vec_box)] // The boxes themselves are reused.
-    lists: Vec<Box<Held>>,
+    lists: Vec<Box<UnitBytes>>,
 }
 
 /// The maximum number of spare pages kept: 4 MiB.
@@ -66,12 +66,12 @@ pub(crate) struct RecvBuffer {
     flushed: u64,
     cap: u64,
     size: u64,
-    held: Option<Box<Held>>,
+    held: Option<Box<UnitBytes>>,
 }
 
 /// The bytes of a unit that has any beyond the taken ones.
 #[derive(Debug, Default)]
-struct Held {
+struct UnitBytes {
     pages: VecDeque<Option<Box<Page>>>,
     /// The offset of the first page; a multiple of [`PAGE`].
     base: u64,
@@ -143,7 +143,7 @@ impl RecvBuffer {
             end = begin.saturating_add(bytes.len() as u64);
             let (start, kept_end) = (begin.max(ready), end.min(limit));
             if start < kept_end {
-                let held = self.held.get_or_insert_with(|| Held::begin(taken, pool));
+                let held = self.held.get_or_insert_with(|| UnitBytes::begin(taken, pool));
                 let kept = &bytes[(start - begin) as usize..(kept_end - begin) as usize];
                 held.write(start, kept, pool);
             }
@@ -205,9 +205,9 @@ impl RecvBuffer {
     }
 }
 
-impl Held {
+impl UnitBytes {
     /// Starts holding bytes for a unit that has only the `taken` ones so far.
-    fn begin(taken: u64, pool: &mut PagePool) -> Box<Held> {
+    fn begin(taken: u64, pool: &mut PagePool) -> Box<UnitBytes> {
         let mut held = pool.lists.pop().unwrap_or_default();
         held.base = taken / PAGE as u64 * PAGE as u64;
         held.resident = 0;
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn a_receive_buffer_agrees_with_a_map_of_bytes() {
         for seed in 0..60 {
-            let mut rand = Rand::of(seed);
+            let mut rand = Rand::from_seed(seed);
             let (cap, size) = (1 + rand.below(30_000), 60_000 + rand.below(200_000));
             let mut unit = RecvBuffer::new(size, cap);
             let mut pool = PagePool::default();

@@ -40,7 +40,7 @@ const SPARE_PIECES: usize = 64;
 pub(crate) struct ChunkPool {
     chunks: [Vec<BytesMut>; SIZES],
     #[allow(clippy::vec_box)] // The boxes themselves are reused.
-    lists: Vec<Box<Held>>,
+    lists: Vec<Box<UnitBytes>>,
 }
 
 impl ChunkPool {
@@ -75,14 +75,14 @@ pub(crate) struct SendBuffer {
     end: u64,
     /// The total number of bytes; the unit is over when all of them have been retired.
     size: u64,
-    held: Option<Box<Held>>,
+    held: Option<Box<UnitBytes>>,
 }
 
 /// The bytes of a unit that has any.
 #[derive(Debug, Default)]
-struct Held {
+struct UnitBytes {
     /// Sealed pieces, adjacent and in order.
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<BufferPiece>,
     /// The open chunk: the bytes up to `end` that no packet has referred to.
     tail: BytesMut,
     /// The size of the open chunk; 0 if there is no open chunk.
@@ -91,7 +91,7 @@ struct Held {
 
 /// Bytes that packets may refer to.
 #[derive(Debug)]
-struct Piece {
+struct BufferPiece {
     /// The offset of the first byte.
     start: u64,
     bytes: Bytes,
@@ -99,7 +99,7 @@ struct Piece {
     chunk: usize,
 }
 
-impl Piece {
+impl BufferPiece {
     /// Returns the offset behind the last byte.
     fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
@@ -177,7 +177,7 @@ impl SendBuffer {
         held.seal(self.end);
         let start = self.end;
         self.end += bytes.len() as u64;
-        held.pieces.push_back(Piece { start, bytes, chunk: 0 });
+        held.pieces.push_back(BufferPiece { start, bytes, chunk: 0 });
     }
 
     /// Retires the first `len` bytes, to which later packets cannot refer. Returns how many there were.
@@ -242,11 +242,11 @@ impl SendBuffer {
     }
 }
 
-impl Held {
+impl UnitBytes {
     /// Makes the open bytes, which go up to `end`, available to packets; the rest of the chunk stays open.
     fn seal(&mut self, end: u64) {
         if !self.tail.is_empty() {
-            self.pieces.push_back(Piece {
+            self.pieces.push_back(BufferPiece {
                 start: end - self.tail.len() as u64,
                 bytes: self.tail.split().freeze(),
                 chunk: self.chunk,
@@ -255,7 +255,7 @@ impl Held {
     }
 
     fn retire_piece(&mut self, pool: &mut ChunkPool) {
-        if let Some(Piece { bytes, chunk, .. }) = self.pieces.pop_front()
+        if let Some(BufferPiece { bytes, chunk, .. }) = self.pieces.pop_front()
             && chunk > 0
             && let Ok(bytes) = bytes.try_into_mut()
         {
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_send_buffer_agrees_with_a_vector() {
         for seed in 0..60 {
-            let mut rand = Rand::of(seed);
+            let mut rand = Rand::from_seed(seed);
             let (mut unit, mut stream, mut retired) = (SendBuffer::new(u64::MAX), Vec::<u8>::new(), 0);
             let mut pool = ChunkPool::default();
             let mut issued: Vec<(Vec<PayRef>, Vec<u8>)> = Vec::new();

@@ -24,7 +24,7 @@ pub(crate) struct Units {
 
 /// The position of a unit among those of its kind.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum UnitPosition {
     /// The unit under the context's own id.
     Own,
     /// One of the other units.
@@ -131,19 +131,19 @@ impl<U: Unit> Group<U> {
 
     /// Moves a unit behind all others and returns its position. The own unit is then kept by its id among the
     /// others.
-    fn put_last(&mut self, place: Place, id: &Id) -> Place {
+    fn put_last(&mut self, place: UnitPosition, id: &Id) -> UnitPosition {
         let Some(others) = &mut self.others else {
             return place;
         };
         match place {
-            Place::Own => others.units.extend(self.own.take().map(|unit| (*id, unit))),
-            Place::Other(index) => {
+            UnitPosition::Own => others.units.extend(self.own.take().map(|unit| (*id, unit))),
+            UnitPosition::Other(index) => {
                 if let Some(behind) = others.units.get_mut(index..) {
                     behind.rotate_left(1);
                 }
             }
         }
-        Place::Other(others.units.len().saturating_sub(1))
+        UnitPosition::Other(others.units.len().saturating_sub(1))
     }
 
     /// Returns the own unit first, then the others in order.
@@ -154,14 +154,14 @@ impl<U: Unit> Group<U> {
     }
 
     #[inline]
-    fn find(&self, uid: &Id, own: &Id) -> Option<Place> {
+    fn find(&self, uid: &Id, own: &Id) -> Option<UnitPosition> {
         if self.own.as_ref().is_some_and(|unit| !unit.is_over()) && same(uid, own) {
-            return Some(Place::Own);
+            return Some(UnitPosition::Own);
         }
         let mut others = self.others.as_ref()?.units.iter();
         others
             .position(|(known, unit)| known == uid && !unit.is_over())
-            .map(Place::Other)
+            .map(UnitPosition::Other)
     }
 
     /// Returns the unit with this uid.
@@ -176,10 +176,10 @@ impl<U: Unit> Group<U> {
     }
 
     #[inline]
-    fn at(&mut self, place: Place) -> Option<&mut U> {
+    fn at(&mut self, place: UnitPosition) -> Option<&mut U> {
         match place {
-            Place::Own => self.own.as_mut(),
-            Place::Other(index) => self.others.as_mut()?.units.get_mut(index).map(|(_, unit)| unit),
+            UnitPosition::Own => self.own.as_mut(),
+            UnitPosition::Other(index) => self.others.as_mut()?.units.get_mut(index).map(|(_, unit)| unit),
         }
     }
 

@@ -7,7 +7,9 @@
 
 mod schema;
 
-use hawser_bus::{Change, EventId, FlowId, FlowInfo, SchemaError, Source, State, VariableId};
+use hawser_bus::{
+    AttachmentChange, EventId, FlowId, FlowInfo, ProviderState, SchemaError, Source, VariableId,
+};
 use hawser_ir::Module;
 use hawser_ir::abi::{ON_FRESH, RecordKind, SignalRec};
 use hawser_ir::buf::RecordBuf;
@@ -17,7 +19,7 @@ pub use schema::schema;
 
 use crate::scalar;
 use crate::state::{Contexts, Slot};
-use schema::{At, FAILED, Row, Signalled, context_kind, provider, signals, variables};
+use schema::{FAILED, Row, ScalarLocation, Signalled, context_kind, provider, signals, variables};
 
 /// The stack's end of the bus.
 #[derive(Debug)]
@@ -77,7 +79,7 @@ impl Interactive {
     }
 
     /// Records in the bus's log that `who` has changed the program's attachments without the bus.
-    pub(crate) fn note_change(&mut self, now: Instant, who: &str, change: Change<'_>) {
+    pub(crate) fn note_change(&mut self, now: Instant, who: &str, change: AttachmentChange<'_>) {
         self.source.note_change(now, who, change);
     }
 
@@ -182,14 +184,14 @@ impl View<'_> {
 
     /// Returns the context and the location of a flow's variable.
     #[inline]
-    fn place(&self, flow: FlowId, variable: VariableId) -> Option<(Slot, At)> {
+    fn place(&self, flow: FlowId, variable: VariableId) -> Option<(Slot, ScalarLocation)> {
         let slot = self.slot(flow)?;
         let row = self.rows.get(usize::from(variable.0))?;
         (self.contexts.entry(slot).kind == row.context).then_some((slot, row.at))
     }
 }
 
-impl State for View<'_> {
+impl ProviderState for View<'_> {
     #[inline]
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
         let (slot, at) = self.place(flow, variable)?;

@@ -1,13 +1,13 @@
 //! The schema that a program offers to the interactive layer, derived from its declarations.
 
-use hawser_bus::{Access, EventId, EventType, Field, Kind, Schema, SchemaError, Variable};
+use hawser_bus::{Access, EventId, EventType, Field, Schema, SchemaError, ValueKind, Variable};
 use hawser_ir::{Context, ContextId, Module, StructId, Ty};
 
 use crate::scalar;
 
 /// The location of a scalar.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct At {
+pub(super) struct ScalarLocation {
     pub(super) offset: u32,
     pub(super) len: u32,
 }
@@ -16,7 +16,7 @@ pub(super) struct At {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub(super) context: ContextId,
-    pub(super) at: At,
+    pub(super) at: ScalarLocation,
 }
 
 /// A signal of the running program.
@@ -24,10 +24,10 @@ pub(super) struct Row {
 pub(super) struct Signalled {
     /// Its number on the bus.
     pub(super) event: EventId,
-    pub(super) scalars: Vec<At>,
+    pub(super) scalars: Vec<ScalarLocation>,
 }
 
-impl At {
+impl ScalarLocation {
     #[inline]
     pub(super) fn load(self, bytes: &[u8]) -> u64 {
         let from = self.offset as usize;
@@ -58,7 +58,7 @@ pub fn schema(module: &Module) -> Result<Schema, SchemaError> {
     let asserts = (0u64..)
         .zip(&module.asserts)
         .map(|(index, (_, text))| (index, text.clone()));
-    let assertion = Field { name: "assertion".to_owned(), kind: Kind::Enum(asserts.collect()) };
+    let assertion = Field { name: "assertion".to_owned(), kind: ValueKind::Enum(asserts.collect()) };
     let failed = EventType { name: format!("{provider}.{FAILED}"), fields: vec![assertion] };
     let events = module.signals.iter().map(event).chain([failed]).collect();
     let mut about = Vec::new();
@@ -101,16 +101,16 @@ pub(super) fn context_kind(module: &Module, context: &Context) -> String {
     bare.unwrap_or(&context.name).to_owned()
 }
 
-fn kind(module: &Module, field: &hawser_ir::Field) -> Kind {
+fn kind(module: &Module, field: &hawser_ir::Field) -> ValueKind {
     match field.ty {
         Ty::Enum { index, .. } => match module.enums.get(index as usize) {
-            Some(names) => Kind::Enum(names.variants.clone()),
-            None => Kind::Number,
+            Some(names) => ValueKind::Enum(names.variants.clone()),
+            None => ValueKind::Number,
         },
-        Ty::Bool => Kind::Bool,
-        Ty::Duration => Kind::Duration,
-        Ty::Time | Ty::Timer => Kind::Time,
-        _ => Kind::Number,
+        Ty::Bool => ValueKind::Bool,
+        Ty::Duration => ValueKind::Duration,
+        Ty::Time | Ty::Timer => ValueKind::Time,
+        _ => ValueKind::Number,
     }
 }
 
@@ -158,7 +158,7 @@ fn walk(
                 Some((min, max)) => Access::Modifiable { min, max },
                 None => Access::Observable,
             };
-            let row = Row { context, at: At { offset, len: len as u32 } };
+            let row = Row { context, at: ScalarLocation { offset, len: len as u32 } };
             let declared = Declared { row, of: body, field: field.name.clone() };
             out.push((Variable { name, kind: kind(module, field), access }, declared));
         }
@@ -176,9 +176,10 @@ pub(super) fn signals(module: &Module, schema: &Schema) -> Vec<Signalled> {
     module.signals.iter().map_while(signal).collect()
 }
 
-fn signal_scalars(module: &Module, body: StructId) -> Vec<At> {
+fn signal_scalars(module: &Module, body: StructId) -> Vec<ScalarLocation> {
     let fields = &module.structure(body).fields;
-    let at = |f: &hawser_ir::Field| Some(At { offset: f.offset, len: scalar::size(&f.ty)? as u32 });
+    let at =
+        |f: &hawser_ir::Field| Some(ScalarLocation { offset: f.offset, len: scalar::size(&f.ty)? as u32 });
     fields
         .iter()
         .filter(|f| f.ty.is_scalar())

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use hawser_ir::abi::OPT_NODELAY;
 use hawser_time::Instant;
 
-use super::frame::{Decoder, Kind};
+use super::frame::{Decoder, FrameKind};
 use crate::{Errno, Handle, RequestError, Stack};
 
 /// Makes small frames leave at once, if the program has that option.
@@ -14,7 +14,7 @@ const FIRST_OPTIONS: [(u32, u64); 1] = [(OPT_NODELAY, 1)];
 
 /// A connection that carries frames.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct FramedConnection {
     pub(super) socket: u64,
     pub(super) handle: Handle,
     pub(super) peer: SocketAddr,
@@ -29,7 +29,7 @@ pub(super) struct Connection {
     pub(super) is_at_end: bool,
     /// True if it is among the connections that the socket reads from again when there is room.
     pub(super) is_paused: bool,
-    pub(super) outgoing: VecDeque<Outgoing>,
+    pub(super) outgoing: VecDeque<OutgoingFrame>,
     /// The number of bytes of `outgoing` that the stack has not accepted.
     pub(super) unsent: usize,
     pub(super) incoming: Decoder,
@@ -48,8 +48,8 @@ pub(super) struct Connection {
 
 /// A frame on its way into the stack.
 #[derive(Debug)]
-pub(super) struct Outgoing {
-    pub(super) kind: Kind,
+pub(super) struct OutgoingFrame {
+    pub(super) kind: FrameKind,
     pub(super) number: u64,
     pub(super) bytes: Vec<u8>,
     pub(super) taken: usize,
@@ -81,7 +81,7 @@ pub(super) fn connect(
     }
 }
 
-impl Connection {
+impl FramedConnection {
     /// Returns true if no call or frame is in progress on it.
     pub(super) fn is_idle(&self) -> bool {
         let is_still = self.outgoing.is_empty() && self.calls.is_empty() && self.serving.is_empty();

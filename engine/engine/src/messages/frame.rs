@@ -16,12 +16,12 @@ const NUMBERS: u64 = (1 << 56) - 1;
 
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// A request, to which the peer replies under the same number.
     Call = 1,
     /// A reply to a call.
     Reply,
-    /// A message without a reply; [`Kind::Received`] answers it.
+    /// A message without a reply; [`FrameKind::Received`] answers it.
     Message,
     /// An acknowledgement that the whole message has arrived. Empty.
     Received,
@@ -31,15 +31,15 @@ pub(super) enum Kind {
     Refused,
 }
 
-impl Kind {
-    fn of(byte: u8) -> Option<Kind> {
-        const ALL: [Kind; 6] = [
-            Kind::Call,
-            Kind::Reply,
-            Kind::Message,
-            Kind::Received,
-            Kind::Cancel,
-            Kind::Refused,
+impl FrameKind {
+    fn from_byte(byte: u8) -> Option<FrameKind> {
+        const ALL: [FrameKind; 6] = [
+            FrameKind::Call,
+            FrameKind::Reply,
+            FrameKind::Message,
+            FrameKind::Received,
+            FrameKind::Cancel,
+            FrameKind::Refused,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -47,9 +47,9 @@ impl Kind {
     /// Returns the length of the longest body, for kinds that carry no message.
     fn longest(self) -> Option<usize> {
         match self {
-            Kind::Call | Kind::Reply | Kind::Message => None,
-            Kind::Received | Kind::Cancel => Some(0),
-            Kind::Refused => Some(4),
+            FrameKind::Call | FrameKind::Reply | FrameKind::Message => None,
+            FrameKind::Received | FrameKind::Cancel => Some(0),
+            FrameKind::Refused => Some(4),
         }
     }
 }
@@ -57,7 +57,7 @@ impl Kind {
 /// A frame that has been received completely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     pub(super) number: u64,
     pub(super) body: Vec<u8>,
 }
@@ -66,13 +66,13 @@ pub(super) struct Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameError {
     /// The message is longer than this end accepts.
-    TooLong { kind: Kind, number: u64, len: u64 },
+    TooLong { kind: FrameKind, number: u64, len: u64 },
     /// The kind is unknown, or its body cannot be this long.
     Malformed,
 }
 
 /// Returns the bytes of a frame.
-pub(super) fn encode(kind: Kind, number: u64, body: &[u8]) -> Vec<u8> {
+pub(super) fn encode(kind: FrameKind, number: u64, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + body.len());
     bytes.extend_from_slice(&(body.len() as u32).to_be_bytes());
     bytes.extend_from_slice(&((kind as u64) << 56 | (number & NUMBERS)).to_be_bytes());
@@ -120,11 +120,11 @@ impl Decoder {
         Ok(Some(Frame { kind, number, body }))
     }
 
-    fn header(&self) -> Result<(Kind, u64, usize), FrameError> {
+    fn header(&self) -> Result<(FrameKind, u64, usize), FrameError> {
         let [a, b, c, d, kind, rest @ ..] = self.head;
         let len = u32::from_be_bytes([a, b, c, d]);
         let number = rest.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
-        let kind = Kind::of(kind).ok_or(FrameError::Malformed)?;
+        let kind = FrameKind::from_byte(kind).ok_or(FrameError::Malformed)?;
         if kind.longest().is_some_and(|longest| len as usize > longest) {
             return Err(FrameError::Malformed);
         }
@@ -152,16 +152,16 @@ mod tests {
     #[test]
     fn a_header_has_length_kind_and_number_in_network_byte_order() {
         let bytes = [0, 0, 0, 2, 2, 0, 0, 0, 0, 0, 1, 3, b'h', b'i'];
-        assert_eq!(encode(Kind::Reply, 259, b"hi"), bytes);
+        assert_eq!(encode(FrameKind::Reply, 259, b"hi"), bytes);
     }
 
     #[test]
     fn frames_are_decoded_however_the_bytes_are_split() {
         let frames = [
-            (Kind::Call, 1, vec![1; 300]),
-            (Kind::Cancel, NUMBERS, vec![]),
-            (Kind::Refused, 7, vec![0, 0, 0, 90]),
-            (Kind::Message, 8, vec![9]),
+            (FrameKind::Call, 1, vec![1; 300]),
+            (FrameKind::Cancel, NUMBERS, vec![]),
+            (FrameKind::Refused, 7, vec![0, 0, 0, 90]),
+            (FrameKind::Message, 8, vec![9]),
         ];
         let frames = frames.map(|(kind, number, body)| Frame { kind, number, body });
         let encoded = frames
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn an_invalid_frame_is_an_error_before_allocation() {
         let mut decoder = Decoder::new(300);
-        let head = &encode(Kind::Call, 5, &[0; 301])[..HEADER];
-        let error = FrameError::TooLong { kind: Kind::Call, number: 5, len: 301 };
+        let head = &encode(FrameKind::Call, 5, &[0; 301])[..HEADER];
+        let error = FrameError::TooLong { kind: FrameKind::Call, number: 5, len: 301 };
         assert_eq!(all(&mut decoder, head), Err(error));
         assert_eq!(decoder.body.capacity(), 0);
         for head in [[0u8; HEADER], [255; HEADER], [0, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0]] {

@@ -14,10 +14,10 @@ use std::time::Duration;
 use hawser_ir::AppOp;
 use hawser_time::Instant;
 
-use super::connection::{Connection, Outgoing, connect};
+use super::connection::{FramedConnection, OutgoingFrame, connect};
 use super::error::{CANCELED, MESSAGE_SIZE, MessageError, PROTOCOL, RESET, TIMED_OUT};
-use super::frame::{Decoder, Frame, FrameError, Kind, encode};
-use super::state::{At, Due, Key, Messages, Origin, Owner, Progress, Socket};
+use super::frame::{Decoder, Frame, FrameError, FrameKind, encode};
+use super::state::{CallProgress, Due, HandleOwner, Key, Messages, RequestOrigin, RequestProgress, Socket};
 use crate::{Errno, Handle, Notice, Stack};
 
 /// The number of bytes read at a time.
@@ -37,7 +37,7 @@ impl Messages {
         op: AppOp,
         peer: SocketAddr,
         message: &[u8],
-    ) -> Result<Option<At>, MessageError> {
+    ) -> Result<Option<CallProgress>, MessageError> {
         let bound = self.bound(socket)?;
         if bound.unsent > 0 && bound.unsent + message.len() > bound.options.unsent {
             return Ok(None);
@@ -53,13 +53,13 @@ impl Messages {
             c.calls.insert(call);
         }
         let kind = if op == AppOp::Call {
-            Kind::Call
+            FrameKind::Call
         } else {
-            Kind::Message
+            FrameKind::Message
         };
         // If the connection breaks at once, the call already has its outcome.
         self.push(stack, now, connection, kind, call, message);
-        Ok(Some(At::Framed(connection)))
+        Ok(Some(CallProgress::Framed(connection)))
     }
 
     /// Opens a connection; returns `None` if the maximum number is in use and each of them is busy.
@@ -128,10 +128,10 @@ impl Messages {
             (size, idle) = (bound.options.size, bound.options.idle);
             bound.connections.insert(connection);
         }
-        self.owners.insert(handle, Owner::Connection(connection));
+        self.owners.insert(handle, HandleOwner::Connection(connection));
         let due = now + idle;
         self.due.insert((due, Due::Connection(connection)));
-        let kept = Connection {
+        let kept = FramedConnection {
             socket,
             handle,
             peer,
@@ -192,7 +192,7 @@ impl Messages {
         stack: &mut Stack,
         now: Instant,
         connection: u64,
-        kind: Kind,
+        kind: FrameKind,
         number: u64,
         body: &[u8],
     ) {
@@ -204,7 +204,8 @@ impl Messages {
         }
         let bytes = encode(kind, number, body);
         let len = bytes.len();
-        c.outgoing.push_back(Outgoing { kind, number, bytes, taken: 0 });
+        c.outgoing
+            .push_back(OutgoingFrame { kind, number, bytes, taken: 0 });
         c.unsent += len;
         if let Some(bound) = self.sockets.get_mut(&c.socket) {
             bound.unsent += len;
@@ -354,39 +355,39 @@ impl Messages {
             .get(&socket)
             .is_none_or(|bound| bound.serving >= bound.options.requests);
         match kind {
-            Kind::Call if c.serving.contains_key(&number) => {
+            FrameKind::Call if c.serving.contains_key(&number) => {
                 self.end_connection(stack, now, connection, PROTOCOL);
             }
             // Replies to this side's calls come on the same connection, so it is read nevertheless.
-            Kind::Call | Kind::Message if is_overrun => {
+            FrameKind::Call | FrameKind::Message if is_overrun => {
                 let busy = Errno::NO_BUFFERS.0.to_be_bytes();
-                self.push(stack, now, connection, Kind::Refused, number, &busy);
+                self.push(stack, now, connection, FrameKind::Refused, number, &busy);
             }
-            Kind::Call => {
-                let origin = Origin::Framed { connection, number };
+            FrameKind::Call => {
+                let origin = RequestOrigin::Framed { connection, number };
                 let request = self.enqueue(socket, peer, origin, body);
                 if let Some(c) = self.connections.get_mut(&connection) {
                     c.serving.insert(number, request);
                 }
             }
-            Kind::Message => {
-                self.enqueue(socket, peer, Origin::Nobody, body);
-                self.push(stack, now, connection, Kind::Received, number, &[]);
+            FrameKind::Message => {
+                self.enqueue(socket, peer, RequestOrigin::Nobody, body);
+                self.push(stack, now, connection, FrameKind::Received, number, &[]);
             }
             // A reply to an unknown call is ignored, because the call was given up.
-            Kind::Reply | Kind::Received => {
+            FrameKind::Reply | FrameKind::Received => {
                 if c.calls.remove(&number) {
                     self.settle(number, Ok(body));
                 }
             }
-            Kind::Refused => {
+            FrameKind::Refused => {
                 if c.calls.remove(&number) {
                     let error = body.iter().fold(0, |all, byte| all << 8 | u32::from(*byte));
                     let error = Errno(error);
                     self.settle(number, Err(MessageError::Refused { peer, error }));
                 }
             }
-            Kind::Cancel => {
+            FrameKind::Cancel => {
                 if let Some(request) = c.serving.remove(&number) {
                     self.leave_alone(request);
                 }
@@ -400,8 +401,8 @@ impl Messages {
         let Some(served) = self.requests.get_mut(&request) else {
             return;
         };
-        served.origin = Origin::Nobody;
-        if matches!(served.progress, Progress::Waiting(_)) {
+        served.origin = RequestOrigin::Nobody;
+        if matches!(served.progress, RequestProgress::Waiting(_)) {
             self.finish_request(request);
         }
     }
@@ -410,10 +411,10 @@ impl Messages {
     /// receives the reason, and then the connection ends.
     fn unreadable(&mut self, stack: &mut Stack, now: Instant, connection: u64, error: FrameError) {
         match error {
-            FrameError::TooLong { kind: Kind::Call | Kind::Message, number, .. } => {
+            FrameError::TooLong { kind: FrameKind::Call | FrameKind::Message, number, .. } => {
                 let why = MESSAGE_SIZE.0.to_be_bytes();
                 self.stop_taking(connection);
-                self.push(stack, now, connection, Kind::Refused, number, &why);
+                self.push(stack, now, connection, FrameKind::Refused, number, &why);
                 self.close_connection(stack, now, connection);
             }
             FrameError::TooLong { number, len, .. } => {
@@ -453,7 +454,9 @@ impl Messages {
         if !c.calls.remove(&call) {
             return;
         }
-        let of_call = |out: &Outgoing| out.number == call && matches!(out.kind, Kind::Call | Kind::Message);
+        let of_call = |out: &OutgoingFrame| {
+            out.number == call && matches!(out.kind, FrameKind::Call | FrameKind::Message)
+        };
         let unsent = c.outgoing.iter().position(|out| of_call(out) && out.taken == 0);
         if let Some(out) = unsent.and_then(|at| c.outgoing.remove(at)) {
             c.unsent -= out.bytes.len();
@@ -463,11 +466,11 @@ impl Messages {
             }
             self.room(socket);
         } else {
-            self.push(stack, now, connection, Kind::Cancel, call, &[]);
+            self.push(stack, now, connection, FrameKind::Cancel, call, &[]);
         }
         // If no byte has arrived since the call began and the connection has no other use, its peer may be
         // gone.
-        let is_dead = |c: &Connection| {
+        let is_dead = |c: &FramedConnection| {
             let is_silent = began.is_some_and(|began| c.received <= began && began < now);
             is_silent && c.calls.is_empty() && c.serving.is_empty()
         };
@@ -486,7 +489,7 @@ impl Messages {
         if let Some(c) = self.connections.get_mut(&connection)
             && c.serving.remove(&number).is_some()
         {
-            self.push(stack, now, connection, Kind::Reply, number, reply);
+            self.push(stack, now, connection, FrameKind::Reply, number, reply);
         }
     }
 
@@ -496,7 +499,7 @@ impl Messages {
             && c.serving.remove(&number).is_some()
         {
             let why = CANCELED.0.to_be_bytes();
-            self.push(stack, now, connection, Kind::Refused, number, &why);
+            self.push(stack, now, connection, FrameKind::Refused, number, &why);
         }
     }
 

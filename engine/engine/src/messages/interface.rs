@@ -8,7 +8,9 @@ use hawser_time::Instant;
 
 use super::error::MessageError;
 use super::options::MessageOptions;
-use super::state::{At, Call, Incoming, Messages, Outstanding, Owner, RequestId, Socket, check_size};
+use super::state::{
+    Call, CallProgress, HandleOwner, Incoming, Messages, Outstanding, RequestId, Socket, check_size,
+};
 use crate::{Handle, Stack};
 
 /// No function here waits: the resulting packets leave with the stack's next poll.
@@ -106,7 +108,7 @@ impl Messages {
     /// Returns true if a call waits for room and is not over.
     #[must_use]
     pub fn is_unsent(&self, call: Call) -> bool {
-        let unsent = |call: &Outstanding| call.at == At::Unsent && call.outcome.is_none();
+        let unsent = |call: &Outstanding| call.at == CallProgress::Unsent && call.outcome.is_none();
         self.calls.get(&call.0).is_some_and(unsent)
     }
 
@@ -211,19 +213,20 @@ impl Messages {
     #[must_use]
     pub fn handle_of(&self, call: Call) -> Option<Handle> {
         match self.calls.get(&call.0)?.at {
-            At::Native(handle) => Some(handle),
-            At::Framed(connection) => Some(self.connections.get(&connection)?.handle),
-            At::Unsent | At::Over => None,
+            CallProgress::Native(handle) => Some(handle),
+            CallProgress::Framed(connection) => Some(self.connections.get(&connection)?.handle),
+            CallProgress::Unsent | CallProgress::Over => None,
         }
     }
 
     /// Returns the stack's handle that carries the reply to a request.
     #[must_use]
     pub fn handle_for(&self, request: RequestId) -> Option<Handle> {
-        let owned = |(handle, owner): (&Handle, &Owner)| {
-            matches!(owner, Owner::Request(id) if *id == request.0).then_some(*handle)
+        let owned = |(handle, owner): (&Handle, &HandleOwner)| {
+            matches!(owner, HandleOwner::Request(id) if *id == request.0).then_some(*handle)
         };
-        let connection = |c: &&super::connection::Connection| c.serving.values().any(|id| *id == request.0);
+        let connection =
+            |c: &&super::connection::FramedConnection| c.serving.values().any(|id| *id == request.0);
         let framed = self.connections.values().find(connection).map(|c| c.handle);
         framed.or_else(|| self.owners.iter().find_map(owned))
     }

@@ -6,7 +6,7 @@ use hawser_ir::AppOp;
 use hawser_time::Instant;
 
 use super::error::{MessageError, RESET};
-use super::state::{At, Messages, Origin, Owner, Progress};
+use super::state::{CallProgress, HandleOwner, Messages, RequestOrigin, RequestProgress};
 use crate::{Handle, Notice, RequestError, Stack};
 
 /// The maximum number of replies on their way for each request that may be unanswered.
@@ -22,7 +22,7 @@ impl Messages {
         op: AppOp,
         peer: SocketAddr,
         message: &[u8],
-    ) -> Result<Option<At>, MessageError> {
+    ) -> Result<Option<CallProgress>, MessageError> {
         let endpoint = self.bound(socket)?.listener.ok_or(MessageError::Over)?;
         let offered = match op {
             AppOp::Call => stack.call(now, endpoint, peer, message),
@@ -30,8 +30,8 @@ impl Messages {
         };
         match offered {
             Ok(Some(handle)) => {
-                self.owners.insert(handle, Owner::Call(call));
-                Ok(Some(At::Native(handle)))
+                self.owners.insert(handle, HandleOwner::Call(call));
+                Ok(Some(CallProgress::Native(handle)))
             }
             Ok(None) | Err(RequestError::WouldBlock) => Ok(None),
             Err(error) => Err(MessageError::of_request(error, message.len() as u64)),
@@ -104,8 +104,8 @@ impl Messages {
             stack.abort(now, handle);
             return stack.release(handle);
         };
-        let request = self.enqueue(socket, peer, Origin::Native(handle), message);
-        self.owners.insert(handle, Owner::Request(request));
+        let request = self.enqueue(socket, peer, RequestOrigin::Native(handle), message);
+        self.owners.insert(handle, HandleOwner::Request(request));
     }
 
     /// Handles a notice about a request's handle.
@@ -121,7 +121,7 @@ impl Messages {
                 let Some(served) = self.requests.get_mut(&request) else {
                     return;
                 };
-                if let Progress::Replying(reply) = &mut served.progress {
+                if let RequestProgress::Replying(reply) = &mut served.progress {
                     let reply = std::mem::take(reply);
                     // A refusal by the program at this point is a failure: its notice follows, or no caller
                     // waits.
@@ -136,8 +136,10 @@ impl Messages {
                 };
                 match served.progress {
                     // The caller is gone, or asked for no reply.
-                    Progress::Waiting(_) | Progress::Taken => served.origin = Origin::Nobody,
-                    Progress::Replying(_) | Progress::Replied | Progress::Dropped => {
+                    RequestProgress::Waiting(_) | RequestProgress::Taken => {
+                        served.origin = RequestOrigin::Nobody
+                    }
+                    RequestProgress::Replying(_) | RequestProgress::Replied | RequestProgress::Dropped => {
                         self.finish_request(request);
                     }
                 }
@@ -162,8 +164,8 @@ impl Messages {
     ) -> Result<(), MessageError> {
         self.wrote = true;
         let progress = match stack.send_message(now, handle, reply) {
-            Ok(true) => Progress::Replied,
-            Ok(false) => Progress::Replying(reply.to_vec()),
+            Ok(true) => RequestProgress::Replied,
+            Ok(false) => RequestProgress::Replying(reply.to_vec()),
             // The caller is gone. The application does not learn in any case whether a reply arrives.
             Err(RequestError::NotConnected | RequestError::BadHandle) => {
                 self.owners.remove(&handle);
@@ -176,7 +178,7 @@ impl Messages {
         let Some(served) = self.requests.get_mut(&request) else {
             return Ok(());
         };
-        let (is_replied, socket) = (matches!(progress, Progress::Replied), served.socket);
+        let (is_replied, socket) = (matches!(progress, RequestProgress::Replied), served.socket);
         served.progress = progress;
         if let Some(bound) = self.sockets.get_mut(&socket) {
             if is_replied {

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use hawser_ir::{AppOp, Module, Source};
+use hawser_ir::{AppOp, Module, ParserInput};
 use hawser_time::Instant;
 
-use super::connection::{self, Connection};
+use super::connection::{self, FramedConnection};
 use super::error::MessageError;
 use super::options::MessageOptions;
 use crate::hash::{ByHandle, ByNumber};
@@ -58,10 +58,10 @@ pub enum Carriage {
 impl Carriage {
     /// Returns the carriage of a program; `None` if it offers neither.
     #[must_use]
-    pub fn of(module: &Module) -> Option<Carriage> {
+    pub fn from_module(module: &Module) -> Option<Carriage> {
         let offers = |op| {
             let mut parsers = module.parsers.iter();
-            parsers.any(|parser| parser.source == Source::App(op))
+            parsers.any(|parser| parser.source == ParserInput::App(op))
         };
         if offers(AppOp::Call) || offers(AppOp::Message) {
             return Some(Carriage::Native);
@@ -84,7 +84,7 @@ pub enum Key {
 
 /// The owner of a handle of the stack.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Owner {
+pub(super) enum HandleOwner {
     Socket(u64),
     /// A call, if the program carries messages.
     Call(u64),
@@ -138,7 +138,7 @@ pub(super) struct Bound {
 
 /// The progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
+pub(super) enum CallProgress {
     /// No bytes of it have left, for lack of room.
     Unsent,
     Native(Handle),
@@ -152,7 +152,7 @@ pub(super) struct Outstanding {
     pub(super) socket: u64,
     pub(super) op: AppOp,
     pub(super) peer: SocketAddr,
-    pub(super) at: At,
+    pub(super) at: CallProgress,
     pub(super) began: Instant,
     pub(super) due: Option<Instant>,
     /// True if it counts towards its socket's calls.
@@ -162,7 +162,7 @@ pub(super) struct Outstanding {
 
 /// The origin of a request, to which its reply is sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Origin {
+pub(super) enum RequestOrigin {
     Native(Handle),
     Framed {
         connection: u64,
@@ -174,7 +174,7 @@ pub(super) enum Origin {
 
 /// The progress of a request.
 #[derive(Debug)]
-pub(super) enum Progress {
+pub(super) enum RequestProgress {
     /// The request waits in the queue.
     Waiting(Vec<u8>),
     /// The application has taken the request.
@@ -189,11 +189,11 @@ pub(super) enum Progress {
 
 /// A received request that is being served.
 #[derive(Debug)]
-pub(super) struct Served {
+pub(super) struct ServedRequest {
     pub(super) socket: u64,
     pub(super) peer: SocketAddr,
-    pub(super) origin: Origin,
-    pub(super) progress: Progress,
+    pub(super) origin: RequestOrigin,
+    pub(super) progress: RequestProgress,
     pub(super) due: Option<Instant>,
 }
 
@@ -201,9 +201,9 @@ pub(super) struct Served {
 pub struct Messages {
     pub(super) sockets: ByNumber<Bound>,
     pub(super) calls: ByNumber<Outstanding>,
-    pub(super) requests: ByNumber<Served>,
-    pub(super) connections: ByNumber<Connection>,
-    pub(super) owners: ByHandle<Owner>,
+    pub(super) requests: ByNumber<ServedRequest>,
+    pub(super) connections: ByNumber<FramedConnection>,
+    pub(super) owners: ByHandle<HandleOwner>,
     pub(super) due: BTreeSet<(Instant, Due)>,
     /// The last number assigned.
     pub(super) last: u64,
@@ -259,10 +259,12 @@ impl Messages {
         }
         match self.owners.get(&handle) {
             None => return false,
-            Some(Owner::Call(call)) => self.note_call(stack, now, (*call, handle), notice),
-            Some(Owner::Request(request)) => self.note_request(stack, now, (*request, handle), notice),
-            Some(Owner::Connection(connection)) => self.note_connection(stack, now, *connection, notice),
-            Some(Owner::Socket(socket)) => self.note_socket(stack, now, (*socket, handle), notice),
+            Some(HandleOwner::Call(call)) => self.note_call(stack, now, (*call, handle), notice),
+            Some(HandleOwner::Request(request)) => self.note_request(stack, now, (*request, handle), notice),
+            Some(HandleOwner::Connection(connection)) => {
+                self.note_connection(stack, now, *connection, notice)
+            }
+            Some(HandleOwner::Socket(socket)) => self.note_socket(stack, now, (*socket, handle), notice),
         }
         true
     }
@@ -348,7 +350,7 @@ impl Messages {
         local: SocketAddr,
         options: &MessageOptions,
     ) -> Result<Socket, MessageError> {
-        let carriage = Carriage::of(stack.module()).ok_or(MessageError::NoMessages)?;
+        let carriage = Carriage::from_module(stack.module()).ok_or(MessageError::NoMessages)?;
         let is_native = carriage == Carriage::Native;
         let opened = match (is_native, local.port()) {
             (true, 0) => self.listen_anywhere(stack, now, local),
@@ -361,7 +363,7 @@ impl Messages {
         let (listener, local) = opened.map_err(MessageError::Request)?;
         let socket = self.next_number();
         if let Some(handle) = listener {
-            self.owners.insert(handle, Owner::Socket(socket));
+            self.owners.insert(handle, HandleOwner::Socket(socket));
         }
         let bound = Bound {
             is_native,
@@ -410,11 +412,11 @@ impl Messages {
         for call in calls {
             self.end_call(stack, now, call, MessageError::Over);
         }
-        let of_socket = |served: &&Served| served.socket == socket;
+        let of_socket = |served: &&ServedRequest| served.socket == socket;
         let requests = self
             .requests
             .iter()
-            .filter(|(_, served)| of_socket(served) && !matches!(served.progress, Progress::Replied));
+            .filter(|(_, served)| of_socket(served) && !matches!(served.progress, RequestProgress::Replied));
         let requests: Vec<u64> = requests.map(|(request, _)| *request).collect();
         for request in requests {
             self.end_request(stack, now, request);
@@ -458,7 +460,7 @@ impl Messages {
             socket,
             op,
             peer,
-            at: At::Unsent,
+            at: CallProgress::Unsent,
             began: now,
             due,
             is_counted: false,
@@ -514,7 +516,7 @@ impl Messages {
         };
         if outstanding.outcome.is_none() {
             outstanding.outcome = Some(outcome);
-            outstanding.at = At::Over;
+            outstanding.at = CallProgress::Over;
             if let Some(at) = outstanding.due.take() {
                 self.due.remove(&(at, Due::Call(call)));
             }
@@ -530,14 +532,14 @@ impl Messages {
         let at = outstanding.at;
         self.settle(call, Err(error));
         match at {
-            At::Native(handle) => {
+            CallProgress::Native(handle) => {
                 self.owners.remove(&handle);
                 stack.abort(now, handle);
                 stack.release(handle);
                 self.wrote = true;
             }
-            At::Framed(connection) => self.cancel_framed(stack, now, connection, call),
-            At::Unsent | At::Over => {}
+            CallProgress::Framed(connection) => self.cancel_framed(stack, now, connection, call),
+            CallProgress::Unsent | CallProgress::Over => {}
         }
     }
 
@@ -571,13 +573,25 @@ impl Messages {
     // ---- Requests
 
     /// Queues a request that has been received completely.
-    pub(super) fn enqueue(&mut self, socket: u64, peer: SocketAddr, origin: Origin, message: Vec<u8>) -> u64 {
+    pub(super) fn enqueue(
+        &mut self,
+        socket: u64,
+        peer: SocketAddr,
+        origin: RequestOrigin,
+        message: Vec<u8>,
+    ) -> u64 {
         let request = self.next_number();
         if let Some(bound) = self.sockets.get_mut(&socket) {
             bound.queue.push_back(request);
             bound.serving += 1;
         }
-        let served = Served { socket, peer, origin, progress: Progress::Waiting(message), due: None };
+        let served = ServedRequest {
+            socket,
+            peer,
+            origin,
+            progress: RequestProgress::Waiting(message),
+            due: None,
+        };
         self.requests.insert(request, served);
         self.change(Key::Requests(Socket(socket)));
         request
@@ -590,8 +604,10 @@ impl Messages {
             return bound.failed.clone().map_or(Ok(None), Err);
         };
         let served = self.requests.get_mut(&request).ok_or(MessageError::Over)?;
-        let (peer, wants_reply) = (served.peer, !matches!(served.origin, Origin::Nobody));
-        let Progress::Waiting(message) = std::mem::replace(&mut served.progress, Progress::Taken) else {
+        let (peer, wants_reply) = (served.peer, !matches!(served.origin, RequestOrigin::Nobody));
+        let RequestProgress::Waiting(message) =
+            std::mem::replace(&mut served.progress, RequestProgress::Taken)
+        else {
             return Err(MessageError::Over);
         };
         Ok(Some(Incoming {
@@ -611,20 +627,20 @@ impl Messages {
         reply: &[u8],
     ) -> Result<(), MessageError> {
         let served = self.requests.get(&request).ok_or(MessageError::Over)?;
-        if !matches!(served.progress, Progress::Taken) {
+        if !matches!(served.progress, RequestProgress::Taken) {
             return Err(MessageError::Over);
         }
         let (socket, origin) = (served.socket, served.origin);
         check_size(reply.len(), &self.bound(socket)?.options)?;
         self.wrote = true;
         match origin {
-            Origin::Native(handle) => self.answer_native(stack, now, (request, handle), reply),
-            Origin::Framed { connection, number } => {
+            RequestOrigin::Native(handle) => self.answer_native(stack, now, (request, handle), reply),
+            RequestOrigin::Framed { connection, number } => {
                 self.answer_framed(stack, now, (connection, number), reply);
                 self.finish_request(request);
                 Ok(())
             }
-            Origin::Nobody => {
+            RequestOrigin::Nobody => {
                 self.finish_request(request);
                 Ok(())
             }
@@ -636,14 +652,14 @@ impl Messages {
         let Some(served) = self.requests.get_mut(&request) else {
             return;
         };
-        if !matches!(served.progress, Progress::Taken) {
+        if !matches!(served.progress, RequestProgress::Taken) {
             return;
         }
-        let Origin::Native(_) = served.origin else {
+        let RequestOrigin::Native(_) = served.origin else {
             return self.end_request(stack, now, request);
         };
         // If a program forgets a call at once, its peer may repeat it, and the request would arrive twice.
-        served.progress = Progress::Dropped;
+        served.progress = RequestProgress::Dropped;
         let limit = self
             .sockets
             .get(&served.socket)
@@ -659,14 +675,16 @@ impl Messages {
             return;
         };
         match served.origin {
-            Origin::Native(handle) => {
+            RequestOrigin::Native(handle) => {
                 self.owners.remove(&handle);
                 stack.abort(now, handle);
                 stack.release(handle);
                 self.wrote = true;
             }
-            Origin::Framed { connection, number } => self.refuse_framed(stack, now, connection, number),
-            Origin::Nobody => {}
+            RequestOrigin::Framed { connection, number } => {
+                self.refuse_framed(stack, now, connection, number)
+            }
+            RequestOrigin::Nobody => {}
         }
         self.finish_request(request);
     }
@@ -686,7 +704,7 @@ impl Messages {
         if !bound.replied.remove(&request) {
             bound.serving -= 1;
         }
-        if matches!(served.progress, Progress::Waiting(_)) {
+        if matches!(served.progress, RequestProgress::Waiting(_)) {
             bound.queue.retain(|waiting| *waiting != request);
         }
         if !bound.paused.is_empty() {

@@ -12,7 +12,7 @@ const ETHERNET_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
 /// The operation of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum ArpOperation {
     Request,
     Reply,
 }
@@ -20,7 +20,7 @@ pub(super) enum Operation {
 /// An ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arp {
-    pub(super) operation: Operation,
+    pub(super) operation: ArpOperation,
     pub(super) sender_mac: Mac,
     pub(super) sender_ip: Ip,
     pub(super) target_mac: Mac,
@@ -34,8 +34,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Arp, DropReason> {
         return Err(DropReason::Malformed);
     }
     let operation = match [rest[0], rest[1]] {
-        [0, 1] => Operation::Request,
-        [0, 2] => Operation::Reply,
+        [0, 1] => ArpOperation::Request,
+        [0, 2] => ArpOperation::Reply,
         _ => return Err(DropReason::Ignored),
     };
     let mac = |at: usize| {
@@ -62,8 +62,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Arp, DropReason> {
 pub(super) fn write(out: &mut Vec<u8>, arp: &Arp) {
     out.extend(ETHERNET_IPV4);
     out.extend(match arp.operation {
-        Operation::Request => [0, 1],
-        Operation::Reply => [0, 2],
+        ArpOperation::Request => [0, 1],
+        ArpOperation::Reply => [0, 2],
     });
     out.extend(arp.sender_mac);
     out.extend(octets(&arp.sender_ip));

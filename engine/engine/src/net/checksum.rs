@@ -197,7 +197,7 @@ mod tests {
     /// need all carries.
     #[test]
     fn bytes_anywhere_in_memory_sum_as_rfc_1071_has_it() {
-        let mut rand = crate::rand::Rand::of(1071);
+        let mut rand = crate::rand::Rand::from_seed(1071);
         let bytes: Vec<u8> = (0..5000).map(|_| rand.bits() as u8).collect();
         for bytes in [bytes, vec![0xff; 5000]] {
             for _ in 0..2000 {

@@ -20,7 +20,7 @@ pub const MAX_ADDRESSES: usize = 32;
 
 /// An [`InterfaceConfig`] was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
+pub enum InterfaceConfigError {
     /// The configuration has no address.
     #[error("the interface needs at least one address")]
     NoAddress,

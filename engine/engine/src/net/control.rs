@@ -10,12 +10,12 @@ use hawser_time::Instant;
 use crate::wire::{Medium, RxFrame, TxFrame};
 
 use super::address::{Ip, UNSPECIFIED, is_ipv4};
-use super::arp::{self, Arp, Operation};
+use super::arp::{self, Arp, ArpOperation};
 use super::checksum::Sum;
 use super::ethernet::{self, EtherType, Mac};
 use super::ingress::Packet;
 use super::ipv6::Problem;
-use super::neighbour::{Answer, Solicit};
+use super::neighbour::{NeighbourAdvertisement, Solicit};
 use super::path_mtu;
 use super::verdict::{DropReason, Ingress};
 use super::{Interface, icmp, ipv4, ipv6, ndisc};
@@ -32,7 +32,7 @@ impl Interface {
             return Err(DropReason::Ignored);
         };
         let packet = arp::read(bytes)?;
-        if packet.sender_ip == NO_SENDER && packet.operation == Operation::Request {
+        if packet.sender_ip == NO_SENDER && packet.operation == ArpOperation::Request {
             return self.defend(own, &packet);
         }
         if !self.is_neighbour(&packet.sender_ip) || packet.sender_mac[0] & 1 != 0 {
@@ -42,11 +42,11 @@ impl Interface {
             return Err(DropReason::NotForUs);
         }
         match packet.operation {
-            Operation::Request => {
+            ArpOperation::Request => {
                 let released = self.neighbours.learn(now, packet.sender_ip, packet.sender_mac);
                 self.send_released(released);
                 let reply = Arp {
-                    operation: Operation::Reply,
+                    operation: ArpOperation::Reply,
                     sender_mac: own,
                     sender_ip: packet.target_ip,
                     target_mac: packet.sender_mac,
@@ -54,8 +54,9 @@ impl Interface {
                 };
                 self.send_arp(own, packet.sender_mac, &reply);
             }
-            Operation::Reply => {
-                let answer = Answer { mac: Some(packet.sender_mac), solicited: true, overrides: true };
+            ArpOperation::Reply => {
+                let answer =
+                    NeighbourAdvertisement { mac: Some(packet.sender_mac), solicited: true, overrides: true };
                 let released = self.neighbours.answered(now, packet.sender_ip, answer);
                 self.send_released(released);
             }
@@ -73,7 +74,7 @@ impl Interface {
             return Err(DropReason::Source);
         }
         let reply = Arp {
-            operation: Operation::Reply,
+            operation: ArpOperation::Reply,
             sender_mac: own,
             sender_ip: probe.target_ip,
             target_mac: probe.sender_mac,
@@ -219,7 +220,7 @@ impl Interface {
         if !self.is_neighbour(&message.target) {
             return Err(DropReason::Source);
         }
-        let answer = Answer {
+        let answer = NeighbourAdvertisement {
             mac: message.mac,
             solicited: message.solicited,
             overrides: message.overrides,
@@ -249,7 +250,7 @@ impl Interface {
         };
         if is_ipv4(&question.ip) {
             let request = Arp {
-                operation: Operation::Request,
+                operation: ArpOperation::Request,
                 sender_mac: own,
                 sender_ip: source,
                 target_mac: [0; 6],

@@ -26,7 +26,7 @@ pub struct Crc {
 impl Crc {
     /// Returns the CRC of a blueprint, if it has one.
     #[must_use]
-    pub fn of(blueprint: &Blueprint) -> Option<Crc> {
+    pub fn from_blueprint(blueprint: &Blueprint) -> Option<Crc> {
         let field = blueprint.crc()?;
         Some(Crc {
             at: field.at,

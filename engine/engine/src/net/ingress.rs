@@ -45,7 +45,7 @@ impl<'a> Packet<'a> {
 
 /// The content of a frame whose headers have been read.
 #[derive(Clone, Copy, Debug)]
-enum Content<'a> {
+enum FrameContent<'a> {
     Arp(&'a [u8]),
     Ip(Packet<'a>),
 }
@@ -55,8 +55,8 @@ impl Interface {
     /// engine.
     pub fn ingress<'a>(&mut self, now: Instant, frame: &RxFrame<'a>) -> Ingress<'a> {
         match self.open(frame) {
-            Ok(Content::Arp(bytes)) => self.arp(now, bytes),
-            Ok(Content::Ip(packet)) => match (packet.net.version, packet.net.protocol) {
+            Ok(FrameContent::Arp(bytes)) => self.arp(now, bytes),
+            Ok(FrameContent::Ip(packet)) => match (packet.net.version, packet.net.protocol) {
                 (4, icmp::PROTOCOL_V4) | (6, icmp::PROTOCOL_V6) if packet.is_trimmed() => {
                     Err(DropReason::Truncated)
                 }
@@ -86,7 +86,7 @@ impl Interface {
     /// Answers a packet whose protocol no program takes with an ICMP error (RFC 1122, 3.2.2.1; RFC 8200, 4),
     /// at a limited rate. `frame` is the argument of [`Interface::ingress`].
     pub fn unreachable_reply(&mut self, now: Instant, frame: &RxFrame<'_>) {
-        let Ok(Content::Ip(packet)) = self.open(frame) else {
+        let Ok(FrameContent::Ip(packet)) = self.open(frame) else {
             return;
         };
         match (packet.net.version, packet.net.protocol) {
@@ -113,7 +113,7 @@ impl Interface {
     /// with "port unreachable" (RFC 1122, 3.2.2.1 and 4.1.3.1; RFC 4443, 3.1). The rate is limited. `frame`
     /// is the argument of [`Interface::ingress`].
     pub fn refused_reply(&mut self, now: Instant, frame: &RxFrame<'_>) {
-        if let Ok(Content::Ip(packet)) = self.open(frame) {
+        if let Ok(FrameContent::Ip(packet)) = self.open(frame) {
             self.report_port(now, &packet);
         }
     }
@@ -133,7 +133,7 @@ impl Interface {
     /// Reads link and network headers. If an IPv6 packet's extension headers are at fault, the packet is
     /// returned with the refusal, for a report to its sender.
     #[inline(always)] // Into `ingress`: the result is large.
-    fn open<'a>(&self, frame: &RxFrame<'a>) -> Result<Content<'a>, (Refusal, Option<Packet<'a>>)> {
+    fn open<'a>(&self, frame: &RxFrame<'a>) -> Result<FrameContent<'a>, (Refusal, Option<Packet<'a>>)> {
         let alone = |reason: DropReason| (Refusal::from(reason), None);
         let (kind, offset) = match self.medium {
             Medium::Ethernet(own) => (ethernet::read(frame.head, own).map_err(alone)?, ethernet::HEADER),
@@ -145,12 +145,12 @@ impl Interface {
             },
         };
         match kind {
-            EtherType::Arp => Ok(Content::Arp(&frame.head[offset..])),
-            EtherType::Ipv4 => self.open_v4(frame, offset).map(Content::Ip).map_err(alone),
+            EtherType::Arp => Ok(FrameContent::Arp(&frame.head[offset..])),
+            EtherType::Ipv4 => self.open_v4(frame, offset).map(FrameContent::Ip).map_err(alone),
             EtherType::Ipv6 => {
                 let packet = self.open_v6(frame, offset).map_err(alone)?;
                 walk(packet)
-                    .map(Content::Ip)
+                    .map(FrameContent::Ip)
                     .map_err(|refusal| (refusal, Some(packet)))
             }
         }

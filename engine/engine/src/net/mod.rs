@@ -47,15 +47,15 @@ use crate::wire::{Caps, Medium, TxFrame};
 
 pub use address::{from_bytes, is_ipv4, to_bytes};
 pub use checksum::Sum;
-pub use config::{ConfigError, InterfaceConfig, MAX_ADDRESSES};
+pub use config::{InterfaceConfig, InterfaceConfigError, MAX_ADDRESSES};
 pub(crate) use egress::network_len;
 pub use steering::{Recipient, Steering};
-pub use verdict::{Counters, DropReason, Ingress, Unreachable};
+pub use verdict::{DropReason, Ingress, InterfaceCounters, Unreachable};
 
 use address::{Ip, Subnet, is_of_a_host, is_unicast};
 use hawser_time::Instant;
 use neighbour::Neighbours;
-use outgoing::Outgoing;
+use outgoing::FrameQueue;
 use path_mtu::{MIN_MTU_IPV4, MIN_MTU_IPV6, PathMtus};
 use rate::TokenBucket;
 
@@ -88,8 +88,8 @@ pub struct Interface {
     neighbours: Neighbours,
     paths: PathMtus,
     errors: TokenBucket,
-    outgoing: Outgoing,
-    counters: Counters,
+    outgoing: FrameQueue,
+    counters: InterfaceCounters,
     /// True if packets are accepted whatever their source and destination.
     overhears: bool,
 }
@@ -99,7 +99,7 @@ impl Interface {
     ///
     /// # Errors
     /// Returns an error if the configuration contradicts itself or the wire.
-    pub fn new(config: InterfaceConfig, caps: &Caps) -> Result<Interface, ConfigError> {
+    pub fn new(config: InterfaceConfig, caps: &Caps) -> Result<Interface, InterfaceConfigError> {
         let mtu = config.mtu.min(caps.mtu);
         let mut subnets = config
             .addresses
@@ -112,10 +112,10 @@ impl Interface {
             subnets.push(Subnet { own: ndisc::link_local(mac), bits: 64 });
         }
         if subnets.is_empty() {
-            return Err(ConfigError::NoAddress);
+            return Err(InterfaceConfigError::NoAddress);
         }
         if subnets.len() > MAX_ADDRESSES {
-            return Err(ConfigError::TooManyAddresses(subnets.len()));
+            return Err(InterfaceConfigError::TooManyAddresses(subnets.len()));
         }
         let min = if subnets.iter().all(|s| is_ipv4(&s.own)) {
             MIN_MTU_IPV4
@@ -123,7 +123,7 @@ impl Interface {
             MIN_MTU_IPV6
         };
         if mtu < min {
-            return Err(ConfigError::Mtu { mtu, min });
+            return Err(InterfaceConfigError::Mtu { mtu, min });
         }
         let interface = Interface {
             medium: caps.medium,
@@ -136,8 +136,8 @@ impl Interface {
             neighbours: Neighbours::default(),
             paths: PathMtus::default(),
             errors: TokenBucket::new(ERROR_BURST, ERROR_INTERVAL),
-            outgoing: Outgoing::default(),
-            counters: Counters::default(),
+            outgoing: FrameQueue::default(),
+            counters: InterfaceCounters::default(),
             overhears: false,
         };
         let needs_neighbours = matches!(caps.medium, Medium::Ethernet(_));
@@ -146,7 +146,7 @@ impl Interface {
             .iter()
             .find(|g| needs_neighbours && !interface.is_neighbour(g))
         {
-            Some(gateway) => Err(ConfigError::Gateway(from_bytes(*gateway))),
+            Some(gateway) => Err(InterfaceConfigError::Gateway(from_bytes(*gateway))),
             None => Ok(interface),
         }
     }
@@ -228,20 +228,20 @@ impl Interface {
 
     /// Returns the counters since the start.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &InterfaceCounters {
         &self.counters
     }
 }
 
 /// Returns an own address with its subnet, if a host can have the address.
-fn subnet((ip, bits): &(IpAddr, u8), medium: Medium) -> Result<Subnet, ConfigError> {
-    let subnet = Subnet::new(*ip, *bits).ok_or(ConfigError::PrefixLength(*ip, *bits))?;
+fn subnet((ip, bits): &(IpAddr, u8), medium: Medium) -> Result<Subnet, InterfaceConfigError> {
+    let subnet = Subnet::new(*ip, *bits).ok_or(InterfaceConfigError::PrefixLength(*ip, *bits))?;
     let is_one_hosts = match medium {
         Medium::Socket => is_of_a_host(&subnet.own),
         Medium::Ip | Medium::Ethernet(_) => is_unicast(&subnet.own),
     };
     if !is_one_hosts || subnet.is_broadcast(&subnet.own) {
-        return Err(ConfigError::Address(*ip));
+        return Err(InterfaceConfigError::Address(*ip));
     }
     Ok(subnet)
 }

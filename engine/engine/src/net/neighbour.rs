@@ -90,7 +90,7 @@ pub(super) struct Solicit {
 
 /// The content of a neighbour's answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Answer {
+pub(super) struct NeighbourAdvertisement {
     pub(super) mac: Option<Mac>,
     /// True if it answers a request of ours, which proves that the neighbour receives our packets.
     pub(super) solicited: bool,
@@ -174,7 +174,12 @@ impl Neighbours {
 
     /// Records a neighbour's answer (RFC 4861, 7.2.5; an ARP reply is a solicited answer that overrides).
     /// Returns its address and the packets that waited for it.
-    pub(super) fn answered(&mut self, now: Instant, ip: Ip, answer: Answer) -> (Mac, VecDeque<TxFrame>) {
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        ip: Ip,
+        answer: NeighbourAdvertisement,
+    ) -> (Mac, VecDeque<TxFrame>) {
         let nothing = ([0; 6], VecDeque::new());
         let Some(neighbour) = self.table.get_mut(&ip) else {
             return nothing;

@@ -10,12 +10,12 @@ const SPARE: usize = 1024;
 
 /// The waiting frames, in order.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(super) struct FrameQueue {
     pub(super) waiting: Vec<TxFrame>,
     spare: Vec<TxFrame>,
 }
 
-impl Outgoing {
+impl FrameQueue {
     /// Appends an empty frame behind the waiting ones.
     pub(super) fn blank(&mut self) -> &mut TxFrame {
         self.waiting.push(self.spare.pop().unwrap_or_default());

@@ -10,7 +10,7 @@ use hawser_ir::abi::Net;
 use hawser_ir::buf::NET_ZERO;
 
 use super::address::{Ip, UNSPECIFIED, from_bytes, is_ipv4, to_bytes};
-use super::arp::{self, Arp, Operation};
+use super::arp::{self, Arp, ArpOperation};
 use super::control::{NO_SENDER, icmp_head};
 use super::ethernet::{self, EtherType, Mac};
 use super::{icmp, ipv6, ndisc};
@@ -18,16 +18,16 @@ use crate::wire::{Caps, Medium, TxFrame};
 
 /// The addresses that a stack is about to use on an Ethernet link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub struct AddressProbe {
     own: Mac,
     addresses: Vec<Ip>,
 }
 
-impl Probe {
+impl AddressProbe {
     /// Creates a probe for these addresses, and for the link-local address that a stack with an IPv6 address
     /// also has. Returns `None` on a wire on which no other host can have them.
     #[must_use]
-    pub fn new(addresses: &[IpAddr], caps: &Caps) -> Option<Probe> {
+    pub fn new(addresses: &[IpAddr], caps: &Caps) -> Option<AddressProbe> {
         let Medium::Ethernet(own) = caps.medium else {
             return None;
         };
@@ -35,7 +35,7 @@ impl Probe {
         if addresses.iter().any(|ip| !is_ipv4(ip)) {
             addresses.push(ndisc::link_local(own));
         }
-        Some(Probe { own, addresses })
+        Some(AddressProbe { own, addresses })
     }
 
     /// Returns the frames that ask whether another host has the addresses: ARP probes, and neighbour
@@ -75,7 +75,7 @@ impl Probe {
         let mut head = vec![0; ethernet::HEADER];
         ethernet::write(&mut head, ethernet::BROADCAST, self.own, EtherType::Arp);
         let packet = Arp {
-            operation: Operation::Request,
+            operation: ArpOperation::Request,
             sender_mac: self.own,
             sender_ip,
             target_mac: [0; 6],
@@ -110,7 +110,7 @@ impl Probe {
 fn claimed_by_arp(packet: &[u8], own: Mac) -> Option<Ip> {
     let packet = arp::read(packet).ok().filter(|packet| packet.sender_mac != own)?;
     match packet.sender_ip == NO_SENDER {
-        true => (packet.operation == Operation::Request).then_some(packet.target_ip),
+        true => (packet.operation == ArpOperation::Request).then_some(packet.target_ip),
         false => Some(packet.sender_ip),
     }
 }

@@ -51,7 +51,7 @@ pub enum Ingress<'a> {
 
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $name:ident = $label:literal),* $(,)?) => {
-        /// The reason for which a frame was dropped. Each has a counter in [`Counters`].
+        /// The reason for which a frame was dropped. Each has a counter in [`InterfaceCounters`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum DropReason {
             $($(#[$doc])* $name),*
@@ -109,7 +109,7 @@ impl fmt::Display for DropReason {
 
 /// The counters of an interface since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct InterfaceCounters {
     drops: [u64; DropReason::ALL.len()],
     /// Echo requests answered.
     pub echo_replies: u64,
@@ -119,7 +119,7 @@ pub struct Counters {
     pub paths_lowered: u64,
 }
 
-impl Counters {
+impl InterfaceCounters {
     /// Returns the number of frames dropped for `reason`.
     #[must_use]
     pub fn dropped(&self, reason: DropReason) -> u64 {

@@ -12,10 +12,10 @@ use hawser_ir::abi::Built;
 use hawser_time::Instant;
 
 use super::Stack;
-use super::superframe::{self, Joined, Piece};
+use super::superframe::{self, DeparturePiece, SuperSegment};
 use crate::net::{self, Interface, udp};
 use crate::program::Program;
-use crate::state::Pending;
+use crate::state::PendingInstruction;
 use crate::tables::Tables;
 use crate::wire::{TxFrame, Wire};
 
@@ -136,7 +136,7 @@ impl Stack {
 }
 
 /// Completes an instruction's network header; returns false if there is no route to its destination.
-fn route(pending: &mut Pending, interface: &mut Interface, tables: &Tables) -> bool {
+fn route(pending: &mut PendingInstruction, interface: &mut Interface, tables: &Tables) -> bool {
     let net = &mut pending.record.net;
     if net.protocol == 0 {
         net.protocol = tables.protocol;
@@ -162,7 +162,7 @@ fn route(pending: &mut Pending, interface: &mut Interface, tables: &Tables) -> b
 /// Builds the frames of one instruction.
 struct Builder<'a> {
     program: &'a dyn Program,
-    pending: &'a mut Pending,
+    pending: &'a mut PendingInstruction,
     /// The maximum size of a header, in bytes.
     max_header: usize,
     /// The size of the network header in front of it, in bytes.
@@ -251,7 +251,7 @@ impl Builder<'_> {
     fn cut(&mut self, frame: &mut TxFrame) -> bool {
         let (room, sent) = (self.room, &mut self.pending.sent);
         let header = &self.pending.buffers.header[..];
-        let joined = Joined { header, len: sent.shared.len, size: self.pending.seg_size };
+        let joined = SuperSegment { header, len: sent.shared.len, size: self.pending.seg_size };
         frame.head.resize(room, 0);
         frame.head.extend_from_slice(header);
         let len = joined.cut(sent.packets - sent.shared.first, &mut frame.head[room..]);
@@ -269,8 +269,8 @@ impl Builder<'_> {
     }
 
     /// Builds the header of the next super-segment if one is possible, otherwise that of a packet.
-    fn headers(&mut self, header: &mut [u8]) -> (Piece, Built) {
-        let piece = Piece::next(self.pending, self.max_packets());
+    fn headers(&mut self, header: &mut [u8]) -> (DeparturePiece, Built) {
+        let piece = DeparturePiece::next(self.pending, self.max_packets());
         let Some(cut) = self.cut.filter(|_| piece.packets > 1) else {
             let built = self.build(&piece, header);
             return (piece, built);
@@ -292,7 +292,7 @@ impl Builder<'_> {
         self.wrong += u64::from(!right);
         self.pending.sent.is_plain = true;
         self.pending.buffers.image.copy_from_slice(self.saved);
-        let piece = Piece::next(self.pending, 1);
+        let piece = DeparturePiece::next(self.pending, 1);
         let built = self.build(&piece, header);
         (piece, built)
     }
@@ -317,13 +317,13 @@ impl Builder<'_> {
 
     /// Returns true if a device would make the program's packets of a super-segment with this header. The
     /// previous image is saved.
-    fn check(&mut self, piece: &Piece, header: &[u8]) -> bool {
-        let joined = Joined { header, len: piece.len, size: self.pending.seg_size };
+    fn check(&mut self, piece: &DeparturePiece, header: &[u8]) -> bool {
+        let joined = SuperSegment { header, len: piece.len, size: self.pending.seg_size };
         let after = std::mem::replace(&mut self.pending.buffers.image, self.saved.clone());
         let sent = self.pending.sent.packets;
         let mut own = vec![0; self.max_header];
         let right = (0..piece.packets).all(|index| {
-            let built = self.build(&Piece::next(self.pending, 1), &mut own);
+            let built = self.build(&DeparturePiece::next(self.pending, 1), &mut own);
             self.pending.sent.packets += 1;
             !joined.differs(index, &own[..built.len.min(self.max_header)], &built)
         });
@@ -332,7 +332,7 @@ impl Builder<'_> {
         right
     }
 
-    fn build(&mut self, piece: &Piece, header: &mut [u8]) -> Built {
+    fn build(&mut self, piece: &DeparturePiece, header: &mut [u8]) -> Built {
         let segment = piece.segment(self.pending);
         self.program.build(
             &self.pending.record,

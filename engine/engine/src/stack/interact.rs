@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hawser_bus::{Change, Refusal, Source};
+use hawser_bus::{AttachmentChange, Refusal, Source};
 use hawser_ir::Module;
 use hawser_time::Instant;
 
@@ -33,7 +33,7 @@ impl Stack {
     }
 
     /// Records in the bus's log that `who` has changed the program's attachments without the bus.
-    pub fn note_change(&mut self, now: Instant, who: &str, change: Change<'_>) {
+    pub fn note_change(&mut self, now: Instant, who: &str, change: AttachmentChange<'_>) {
         if let Some(interactive) = &mut self.chains.interactive {
             interactive.note_change(now, who, change);
         }

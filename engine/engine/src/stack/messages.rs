@@ -12,8 +12,8 @@ use hawser_time::Instant;
 
 use super::request::op_of;
 use super::{RequestError, Stack};
-use crate::chain::{Buffer, Cause, Denied, Verdict};
-use crate::state::{ANYBODY, Errno, Flow, Handle, Slot};
+use crate::chain::{Buffer, Cause, Denied, InputOutcome};
+use crate::state::{ANYBODY, Errno, FlowKey, Handle, Slot};
 use crate::tables::op_index;
 
 impl Stack {
@@ -84,7 +84,7 @@ impl Stack {
             return Err(RequestError::WouldBlock);
         }
         let (source, remote, path_mtu) = self.route(bound.0, peer)?;
-        let flow = Flow { local: (source, bound.1), remote };
+        let flow = FlowKey { local: (source, bound.1), remote };
         self.calls += 1;
         let buffer = Buffer::after(&mut self.last_buffer, message, &[]);
         let op = Op { path_mtu, addr: buffer.addr(), len, sub: self.calls, ..op_of(&flow) };
@@ -105,7 +105,7 @@ impl Stack {
         &mut self,
         owner: Slot,
         cause: impl FnOnce(Handle) -> Cause<'a>,
-        run: impl FnOnce(&mut Stack, &Cause<'a>) -> Result<Verdict, Denied>,
+        run: impl FnOnce(&mut Stack, &Cause<'a>) -> Result<InputOutcome, Denied>,
     ) -> Result<Option<(Handle, Slot)>, RequestError> {
         let handle = self.chains.state.handles.open();
         let handle = handle.ok_or(RequestError::Limit("handles"))?;

@@ -9,18 +9,18 @@
 //! * `interact`, `observe`: the bus, and variables by name
 //! * `standing`: the state and pending work of a connection
 
-mod arrive;
+mod context_loan;
 mod error;
 mod flush;
 mod interact;
-mod lend;
 mod messages;
 mod observe;
 mod options;
 mod params;
+mod receive;
 mod request;
 mod shards;
-mod standing;
+mod status;
 mod streams;
 mod superframe;
 mod swap;
@@ -38,20 +38,22 @@ use hawser_time::Instant;
 pub use error::RequestError;
 pub use observe::Observable;
 pub use params::AnotherProgram;
-pub use standing::Standing;
+pub use status::ConnectionStatus;
 pub use streams::Direction;
 pub use swap::{Step, StepError, Swap, SwapError};
 pub use verbs::WorkRequest;
 
-use crate::chain::{Cause, Chains, Denied, EventTap, Memory, Tap};
-use crate::config::{ConfigError, StackConfig};
-use crate::counters::Counters;
+use crate::chain::{Cause, ChainScratch, Chains, Denied, EventTap, Tap};
+use crate::config::{StackConfig, StackConfigError};
+use crate::counters::StackCounters;
 use crate::data::{ChunkPool, PagePool};
 use crate::net::{Interface, Steering};
 use crate::program::Program;
 use crate::rand::{Purpose, Rand};
 use crate::scalar;
-use crate::state::{Contexts, Guess, Handles, Owner, Packets, Ports, Raised, Regions, State, Timers};
+use crate::state::{
+    Contexts, Guess, Handles, Packets, Ports, Raised, Regions, StackState, TimerOwner, Timers,
+};
 use crate::tables::{self, Tables};
 use crate::wire::{Caps, Medium, Wire};
 
@@ -93,7 +95,7 @@ pub struct Stack {
     last_buffer: u32,
     /// The number of the last message of an endpoint.
     calls: u64,
-    work: Work,
+    work: StackScratch,
 }
 
 /// The state of the output to the wire.
@@ -109,7 +111,7 @@ struct Output {
 
 /// The working memory of one call, kept for the next. Its content has no meaning between calls.
 #[derive(Debug)]
-struct Work {
+struct StackScratch {
     /// The events of a request, or of an ICMP error.
     events: EventBuf,
     /// The event of a timer.
@@ -124,9 +126,9 @@ struct Work {
     payloads: Vec<&'static [u8]>,
 }
 
-impl Default for Work {
-    fn default() -> Work {
-        Work {
+impl Default for StackScratch {
+    fn default() -> StackScratch {
+        StackScratch {
             events: EventBuf::default(),
             timer: Vec::new(),
             ahead: EventBuf::default(),
@@ -142,25 +144,29 @@ impl Stack {
     ///
     /// # Errors
     /// Returns the error in the configuration.
-    pub fn new(program: Arc<dyn Program>, config: StackConfig, caps: &Caps) -> Result<Stack, ConfigError> {
+    pub fn new(
+        program: Arc<dyn Program>,
+        config: StackConfig,
+        caps: &Caps,
+    ) -> Result<Stack, StackConfigError> {
         if config.ephemeral.is_empty() || *config.ephemeral.start() == 0 {
-            return Err(ConfigError::Ports);
+            return Err(StackConfigError::Ports);
         }
         let module = program.module();
         let steering = config.steering;
         if steering.index >= steering.shards {
-            return Err(ConfigError::Steering);
+            return Err(StackConfigError::Steering);
         }
         let tables = Tables::new(module, steering)?;
         let with_ports = Steering::has_ports(tables.protocol);
         if tables.invariant && caps.medium == Medium::Socket {
-            return Err(ConfigError::Invariant);
+            return Err(StackConfigError::Invariant);
         }
         tables::check_limits(&config.limits, &tables)?;
         let stream = |purpose| Rand::of_shard(&config.seed, purpose, steering.index);
         let key = stream(Purpose::Tables).key();
         let limits = config.limits;
-        let state = State {
+        let state = StackState {
             contexts: Contexts::new(tables.contexts.iter().map(|c| c.size), key),
             handles: Handles::new(limits.handles, limits.notices),
             ports: Ports::new(config.ephemeral, stream(Purpose::Ports))
@@ -179,12 +185,12 @@ impl Stack {
             blocked: Vec::new(),
             put_off: Vec::new(),
             given_up: BTreeMap::new(),
-            counters: Counters::default(),
+            counters: StackCounters::default(),
             limits,
         };
         let chains = Chains {
             globals: tables::globals(module),
-            memory: Memory::new(&tables),
+            memory: ChainScratch::new(&tables),
             // The state that `start` creates is the same in all stacks of a seed.
             rand: Rand::new(&config.seed, Purpose::Programs),
             program: program.clone(),
@@ -208,7 +214,7 @@ impl Stack {
             merge: config.merge,
             last_buffer: 0,
             calls: stream(Purpose::Messages).bits() >> 2,
-            work: Work::default(),
+            work: StackScratch::default(),
         };
         stack.want_signals(0);
         stack.grant_raised();
@@ -220,7 +226,7 @@ impl Stack {
     }
 
     /// Runs the program's `start`, if it has one, at time 0.
-    fn start(&mut self) -> Result<(), ConfigError> {
+    fn start(&mut self) -> Result<(), StackConfigError> {
         let Some(parser) = self.chains.tables.start else {
             return Ok(());
         };
@@ -229,7 +235,7 @@ impl Stack {
             .chains
             .input(Instant::ORIGIN, input, &Cause::default(), &mut self.work.events);
         started.map(drop).map_err(|denied| {
-            ConfigError::Start(match denied {
+            StackConfigError::Start(match denied {
                 Denied::Refused(_) => "the program refused the request",
                 Denied::NoRoom => "the chain needs more room than is available",
                 Denied::Limit(name) => name,
@@ -332,13 +338,13 @@ impl Stack {
 
     /// Returns the counters since the start.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &StackCounters {
         &self.chains.state.counters
     }
 
     /// Returns the interface's own counters.
     #[must_use]
-    pub fn interface_counters(&self) -> &crate::net::Counters {
+    pub fn interface_counters(&self) -> &crate::net::InterfaceCounters {
         self.interface.counters()
     }
 
@@ -369,7 +375,7 @@ impl Stack {
     /// Shows every event to `tap` from now on, after it took effect, including events for which no chain ran.
     pub fn set_event_tap(&mut self, tap: Option<EventTap>) {
         self.chains.state.packets.cause = 0;
-        self.chains.observer = Tap::of(tap);
+        self.chains.observer = Tap::new(tap);
     }
 
     /// Asks the program, from the next event on, for the signals whose bits ([`hawser_ir::SignalId::bit`])
@@ -391,8 +397,8 @@ impl Stack {
     }
 
     /// Returns the bytes held for applications: those accepted for sending and not retired, and the memory of
-    /// received data. See [`Limits::tx_total`](crate::Limits::tx_total) and
-    /// [`Limits::rx_total`](crate::Limits::rx_total).
+    /// received data. See [`Limits::tx_total`](crate::StackLimits::tx_total) and
+    /// [`Limits::rx_total`](crate::StackLimits::rx_total).
     #[must_use]
     pub fn held_bytes(&self) -> (u64, u64) {
         (self.chains.state.tx_held, self.chains.state.rx_held)
@@ -424,8 +430,8 @@ impl Stack {
         while let Some((owner, timer)) = self.chains.state.timers.due(now, last) {
             let contexts = &self.chains.state.contexts;
             let (kind, slot) = match owner {
-                Owner::Global(kind) => (kind, None),
-                Owner::Context(index) => {
+                TimerOwner::Global(kind) => (kind, None),
+                TimerOwner::Context(index) => {
                     let slot = contexts.at(index);
                     (contexts.entry(slot).kind.0, Some(slot))
                 }

@@ -10,10 +10,10 @@ use hawser_ir::buf::{Input, NET_ZERO};
 use hawser_time::Instant;
 
 use super::{RequestError, Stack};
-use crate::chain::{Buffer, Cause, Denied, Verdict};
+use crate::chain::{Buffer, Cause, Denied, InputOutcome};
 use crate::data::{PagePool, Units};
 use crate::net;
-use crate::state::{ANYBODY, End, Errno, Flow, GivenUp, Handle, Notice, Slot, Taken};
+use crate::state::{ANYBODY, Errno, FlowEnd, FlowKey, GivenUp, Handle, Notice, PortClaim, Slot};
 use crate::tables::op_index;
 
 const OP_ZERO: Op = Op {
@@ -68,7 +68,7 @@ impl Stack {
         } else {
             net::to_bytes(local.ip())
         };
-        let flow = Flow { local: (address, local.port()), remote: ANYBODY };
+        let flow = FlowKey { local: (address, local.port()), remote: ANYBODY };
         let op = Op { backlog, ..self.opening(&flow) };
         self.open(now, AppOp::Listen, op, flow, options)
     }
@@ -112,7 +112,7 @@ impl Stack {
         &mut self,
         now: Instant,
         number: u64,
-        (source, far, path_mtu): ([u8; 16], End, u32),
+        (source, far, path_mtu): ([u8; 16], FlowEnd, u32),
         port: u16,
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
@@ -128,13 +128,13 @@ impl Stack {
         if !self.chains.state.ports.is_reached(port, far) {
             return Err(RequestError::OtherShard);
         }
-        let flow = Flow { local: (source, port), remote: far };
+        let flow = FlowKey { local: (source, port), remote: far };
         let op = Op { path_mtu, sub: number, ..self.opening(&flow) };
         self.open(now, AppOp::Connect, op, flow, options)
     }
 
     /// Returns an opening request, with the values that are common to all of them.
-    fn opening(&self, flow: &Flow) -> Op {
+    fn opening(&self, flow: &FlowKey) -> Op {
         let limit = self.chains.state.limits.rx_bytes;
         Op {
             link_mtu: self.interface.mtu(),
@@ -149,7 +149,7 @@ impl Stack {
         &mut self,
         source: [u8; 16],
         peer: SocketAddr,
-    ) -> Result<([u8; 16], End, u32), RequestError> {
+    ) -> Result<([u8; 16], FlowEnd, u32), RequestError> {
         let mut net = NET_ZERO;
         net.dst_ip = net::to_bytes(peer.ip());
         net.src_ip = source;
@@ -170,18 +170,18 @@ impl Stack {
         now: Instant,
         kind: AppOp,
         op: Op,
-        flow: Flow,
+        flow: FlowKey,
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
         let parser = self.chains.tables.app[op_index(kind)].ok_or(RequestError::Unsupported(kind))?;
         let shared = kind == AppOp::Listen && options.contains(&(OPT_REUSE_PORT, 1));
         let ports = &mut self.chains.state.ports;
         let taken = match shared {
-            true if ports.share(flow.local) => Taken::Alone,
-            true => Taken::No,
+            true if ports.share(flow.local) => PortClaim::Alone,
+            true => PortClaim::No,
             false => ports.take(flow.local, flow.remote),
         };
-        if taken == Taken::No {
+        if taken == PortClaim::No {
             return Err(RequestError::AddressInUse);
         }
         let Some(handle) = self.chains.state.handles.open() else {
@@ -216,7 +216,7 @@ impl Stack {
                     Err(denied) => denied.into(),
                     // If ids are made of the two ends, the request went to the existing connection, which
                     // ignored it.
-                    Ok(_) if taken == Taken::Shared => RequestError::AddressInUse,
+                    Ok(_) if taken == PortClaim::Shared => RequestError::AddressInUse,
                     Ok(_) => RequestError::NothingOpened,
                 })
             }
@@ -487,7 +487,7 @@ impl Stack {
         Some(self.flow(handle)?.local())
     }
 
-    fn flow(&self, handle: Handle) -> Option<Flow> {
+    fn flow(&self, handle: Handle) -> Option<FlowKey> {
         let entry = self.chains.state.handles.get(handle)?;
         match entry.context {
             Some(slot) => self.chains.state.contexts.entry(slot).flow,
@@ -514,7 +514,7 @@ impl Stack {
         parser: usize,
         op: &Op,
         cause: &Cause<'_>,
-    ) -> Result<Verdict, Denied> {
+    ) -> Result<InputOutcome, Denied> {
         let input = (parser, Input::App(kind, op));
         self.chains.input(now, input, cause, &mut self.work.events)
     }
@@ -610,7 +610,7 @@ impl Stack {
 }
 
 /// Returns true if the program accepted a request, and false if it is to be repeated later.
-pub(super) fn is_taken(outcome: Result<Verdict, Denied>) -> Result<bool, RequestError> {
+pub(super) fn is_taken(outcome: Result<InputOutcome, Denied>) -> Result<bool, RequestError> {
     match outcome {
         Ok(_) => Ok(true),
         Err(Denied::NoRoom | Denied::Refused(Errno::AGAIN)) => Ok(false),
@@ -619,7 +619,7 @@ pub(super) fn is_taken(outcome: Result<Verdict, Denied>) -> Result<bool, Request
 }
 
 #[inline]
-pub(super) fn op_of(flow: &Flow) -> Op {
+pub(super) fn op_of(flow: &FlowKey) -> Op {
     Op {
         local_ip: flow.local.0,
         local_port: flow.local.1,

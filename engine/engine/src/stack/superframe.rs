@@ -3,17 +3,17 @@
 //! The compiler proves which instructions may leave as super-segments ([`hawser_ir::Cut`]): a device then
 //! cuts each piece of an instruction into exactly the packets that the program would have built. So one
 //! header is built for a piece, and the headers in between never are. If the device does not cut,
-//! [`Joined::cut`] does.
+//! [`SuperSegment::cut`] does.
 //!
-//! [`Joined::differs`] checks the proof: it compares the headers of the cut with the program's own, packet by
-//! packet ([`crate::Stack::check_super_segments`]). The offsets are those of RFC 9293, 3.1. Devices behave as
-//! Linux's SKB_GSO_TCPV4 and SKB_GSO_TCPV6 require.
+//! [`SuperSegment::differs`] checks the proof: it compares the headers of the cut with the program's own,
+//! packet by packet ([`crate::Stack::check_super_segments`]). The offsets are those of RFC 9293, 3.1. Devices
+//! behave as Linux's SKB_GSO_TCPV4 and SKB_GSO_TCPV6 require.
 
 use std::ops::Range;
 
 use hawser_ir::abi::{Built, Segment};
 
-use crate::state::{Pending, SharedHeader};
+use crate::state::{PendingInstruction, SharedHeader};
 
 const SEQUENCE: Range<usize> = 4..8;
 const FLAGS: usize = 13;
@@ -27,7 +27,7 @@ const LAST_ONLY: u8 = 0x08 | 0x01;
 
 /// Packets of an instruction that leave together: a single one, or a super-segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct DeparturePiece {
     /// The index of the first packet.
     first: u32,
     /// The number of packets.
@@ -38,15 +38,15 @@ pub(crate) struct Piece {
     is_rest: bool,
 }
 
-impl From<Piece> for SharedHeader {
-    fn from(piece: Piece) -> SharedHeader {
+impl From<DeparturePiece> for SharedHeader {
+    fn from(piece: DeparturePiece) -> SharedHeader {
         SharedHeader { first: piece.first, end: piece.first + piece.packets, len: piece.len }
     }
 }
 
-impl Piece {
+impl DeparturePiece {
     /// Returns the next `packets` packets of an instruction, or as many as are left.
-    pub(crate) fn next(pending: &Pending, packets: u32) -> Piece {
+    pub(crate) fn next(pending: &PendingInstruction, packets: u32) -> DeparturePiece {
         let first = pending.sent.packets;
         let left = pending.packets - first;
         let packets = packets.clamp(1, left);
@@ -56,12 +56,12 @@ impl Piece {
             size if is_rest => pending.len - first * size,
             size => packets * size,
         };
-        Piece { first, packets, len, is_rest }
+        DeparturePiece { first, packets, len, is_rest }
     }
 
     /// Returns the piece as a packet of the instruction: the first, the last, the only one, or one in
     /// between.
-    pub(crate) fn segment(&self, pending: &Pending) -> Segment {
+    pub(crate) fn segment(&self, pending: &PendingInstruction) -> Segment {
         let count = if self.is_rest {
             self.first + 1
         } else {
@@ -86,13 +86,13 @@ pub(crate) fn can_be_cut(built: &Built) -> bool {
 
 /// A super-segment as a device sees it: its header, and the payload bytes in total and per packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Joined<'a> {
+pub(crate) struct SuperSegment<'a> {
     pub(crate) header: &'a [u8],
     pub(crate) len: u32,
     pub(crate) size: u32,
 }
 
-impl Joined<'_> {
+impl SuperSegment<'_> {
     /// Returns true if the header of the device's packet number `index` differs from the program's, which is
     /// `own`.
     pub(crate) fn differs(&self, index: u32, own: &[u8], built: &Built) -> bool {
@@ -164,7 +164,7 @@ mod tests {
     fn the_device_s_packets_are_recognised() {
         let (start, len) = (u32::MAX - 1000, 9 * 1448 + 77); // the sequence number wraps
         let whole = header(start, 0x98, len);
-        let joined = Joined { header: &whole, len, size: 1448 };
+        let joined = SuperSegment { header: &whole, len, size: 1448 };
         for index in 0..10 {
             let flags = [0x90, 0x10, 0x18][usize::from(index > 0) + usize::from(index == 9)];
             let this = if index == 9 { 77 } else { 1448 };
@@ -191,28 +191,37 @@ mod tests {
 
     #[test]
     fn pieces_divide_an_instruction_into_segments() {
-        let mut pending = Pending::blank();
+        let mut pending = PendingInstruction::blank();
         pending.set_payload(2500, 1000);
         let segment = |index, count, len| Segment { index, count, len };
-        let all = Piece::next(&pending, 100);
+        let all = DeparturePiece::next(&pending, 100);
         assert_eq!(
             (all.packets, all.segment(&pending)),
             (3, segment(0, 1, 2500)),
             "as if it were one packet"
         );
-        let begin = Piece::next(&pending, 2);
+        let begin = DeparturePiece::next(&pending, 2);
         assert_eq!((begin.packets, begin.segment(&pending)), (2, segment(0, 3, 2000)));
         pending.sent.packets = 1;
-        assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(1, 3, 1000));
         assert_eq!(
-            Piece::next(&pending, 2).segment(&pending),
+            DeparturePiece::next(&pending, 1).segment(&pending),
+            segment(1, 3, 1000)
+        );
+        assert_eq!(
+            DeparturePiece::next(&pending, 2).segment(&pending),
             segment(1, 2, 1500),
             "the last one"
         );
         pending.sent.packets = 2;
-        assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(2, 3, 500));
+        assert_eq!(
+            DeparturePiece::next(&pending, 1).segment(&pending),
+            segment(2, 3, 500)
+        );
         pending.set_payload(2500, 0);
-        assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(0, 1, 2500));
+        assert_eq!(
+            DeparturePiece::next(&pending, 1).segment(&pending),
+            segment(0, 1, 2500)
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hawser_bus::SchemaError;
 
 use super::Stack;
-use crate::config::ConfigError;
+use crate::config::StackConfigError;
 use crate::program::Program;
 use crate::tables::{Tables, check_limits};
 
@@ -20,7 +20,7 @@ pub enum SwapError {
     Tables(&'static str),
     /// The new program's tables contradict each other, or its chains can need more than the limits allow.
     #[error(transparent)]
-    Program(#[from] ConfigError),
+    Program(#[from] StackConfigError),
     /// The new program offers more than the interactive layer has room for.
     #[error(transparent)]
     Schema(#[from] SchemaError),

@@ -53,8 +53,8 @@ impl Stack {
     /// its own `domain`.
     ///
     /// # Errors
-    /// Returns [`RequestError::Limit`] if [`Limits::regions`](crate::Limits::regions) regions are already
-    /// registered.
+    /// Returns [`RequestError::Limit`] if [`Limits::regions`](crate::StackLimits::regions) regions are
+    /// already registered.
     pub fn register(
         &mut self,
         region: Arc<Region>,

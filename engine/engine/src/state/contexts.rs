@@ -17,7 +17,7 @@ use hashbrown::HashTable;
 use hawser_ir::ContextId;
 use hawser_ir::abi::Id;
 
-use super::flow::Flow;
+use super::flow::FlowKey;
 use super::handles::Handle;
 use super::paged::Paged;
 use super::slot::Slot;
@@ -35,7 +35,7 @@ const CACHE_LINE: usize = 64;
 
 /// The engine's data about a context, apart from the context's bytes.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ContextEntry {
     /// The context's type.
     pub(crate) kind: ContextId,
     /// The index of its memory among contexts of its type.
@@ -56,7 +56,7 @@ pub(crate) struct Entry {
     shares: Option<Box<Id>>,
     /// The ordered data of the context.
     pub(crate) units: Units,
-    /// The maximum number of bytes held for sending; 0 stands for [`crate::Limits::tx_bytes`].
+    /// The maximum number of bytes held for sending; 0 stands for [`crate::StackLimits::tx_bytes`].
     pub(crate) send_buffer: u64,
     /// The maximum number of held bytes that no packet has carried yet; 0 if only the available room limits
     /// them.
@@ -64,7 +64,7 @@ pub(crate) struct Entry {
     /// The application's handle.
     pub(crate) handle: Option<Handle>,
     /// The addresses at both ends, as far as known.
-    pub(crate) flow: Option<Flow>,
+    pub(crate) flow: Option<FlowKey>,
     /// True if the local port came from the port table.
     pub(crate) owns_port: bool,
     /// True if the application released the handle without waiting for the end.
@@ -84,7 +84,7 @@ pub(crate) struct Deferred {
     pub(crate) taken: u64,
     /// The application will send no more.
     pub(crate) close: bool,
-    /// The application resets or stops a stream; [`super::State::given_up`] has the reasons.
+    /// The application resets or stops a stream; [`super::StackState::given_up`] has the reasons.
     pub(crate) given_up: bool,
     /// The handle has been released.
     pub(crate) release: bool,
@@ -113,7 +113,7 @@ impl GivenUp {
     }
 }
 
-impl Entry {
+impl ContextEntry {
     /// Returns the sending unit with this uid.
     #[inline]
     pub(crate) fn sending(&mut self, uid: &Id) -> Option<&mut SendBuffer> {
@@ -210,10 +210,10 @@ impl Arena {
     }
 }
 
-impl News {
+impl ContextChanges {
     /// Notes a context that is new or may have changed, once there is a front.
     #[cold]
-    fn note(news: &mut Option<News>, index: u32) {
+    fn note(news: &mut Option<ContextChanges>, index: u32) {
         if let Some(news) = news {
             news.changed.push(index);
         }
@@ -224,7 +224,7 @@ impl News {
 #[derive(Debug)]
 pub(crate) struct Contexts {
     arenas: Vec<Arena>,
-    entries: Paged<Entry>,
+    entries: Paged<ContextEntry>,
     free: Vec<u32>,
     /// The hash of each id, and the context that has it.
     index: HashTable<(u64, Slot)>,
@@ -235,12 +235,12 @@ pub(crate) struct Contexts {
     hasher: Hasher,
     live: usize,
     /// The changes that a front does not know yet, once there is one.
-    news: Option<News>,
+    news: Option<ContextChanges>,
 }
 
 /// The changes of contexts since they were lent.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct ContextChanges {
     /// The slot indices of contexts that ended.
     pub(crate) ended: Vec<u32>,
     /// The slot indices of contexts that are new or may have changed.
@@ -264,10 +264,10 @@ impl Contexts {
     }
 
     /// Takes the changes that a front does not know; the first time, they contain every context.
-    pub(crate) fn take_news(&mut self) -> News {
+    pub(crate) fn take_news(&mut self) -> ContextChanges {
         if self.news.is_none() {
             let changed = self.living().map(|slot| slot.index).collect();
-            self.news = Some(News { changed, ..News::default() });
+            self.news = Some(ContextChanges { changed, ..ContextChanges::default() });
         }
         self.news.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -280,7 +280,7 @@ impl Contexts {
     /// Records that a front's version of a context is out of date.
     fn has_changed(&mut self, index: u32) {
         self.entries[index].lent = false;
-        News::note(&mut self.news, index);
+        ContextChanges::note(&mut self.news, index);
     }
 
     /// Returns all ids of a context.
@@ -409,7 +409,7 @@ impl Contexts {
         let memory: &mut [u8] = cast_slice_mut(arena.words_mut(place));
         memory[..bytes.len()].copy_from_slice(bytes);
         let free = self.free.pop();
-        let index = free.unwrap_or_else(|| self.entries.push(Entry::empty) as u32);
+        let index = free.unwrap_or_else(|| self.entries.push(ContextEntry::empty) as u32);
         let hash = self.hash(&id);
         let entry = &mut self.entries[index];
         let generation = entry.generation;
@@ -480,7 +480,7 @@ impl Contexts {
             .for_each(|id| self.unindex(id, slot));
         let entry = &mut self.entries[slot.index];
         self.arenas[entry.kind.0 as usize].free.push(entry.place);
-        *entry = Entry { generation: entry.generation.wrapping_add(1), ..Entry::empty() };
+        *entry = ContextEntry { generation: entry.generation.wrapping_add(1), ..ContextEntry::empty() };
         self.free.push(slot.index);
         self.live -= 1;
         if let Some(news) = &mut self.news {
@@ -490,13 +490,13 @@ impl Contexts {
 
     /// Returns the engine's data about a context.
     #[inline]
-    pub(crate) fn entry(&self, slot: Slot) -> &Entry {
+    pub(crate) fn entry(&self, slot: Slot) -> &ContextEntry {
         &self.entries[slot.index]
     }
 
     /// Returns the engine's data about a context.
     #[inline]
-    pub(crate) fn entry_mut(&mut self, slot: Slot) -> &mut Entry {
+    pub(crate) fn entry_mut(&mut self, slot: Slot) -> &mut ContextEntry {
         &mut self.entries[slot.index]
     }
 
@@ -543,7 +543,7 @@ impl Contexts {
         let entry = &mut self.entries[slot.index];
         if entry.lent {
             entry.lent = false;
-            News::note(&mut self.news, slot.index);
+            ContextChanges::note(&mut self.news, slot.index);
         }
         cast_slice_mut(self.arenas[entry.kind.0 as usize].words_mut(entry.place))
     }
@@ -560,9 +560,9 @@ impl Contexts {
     }
 }
 
-impl Entry {
-    fn empty() -> Entry {
-        Entry {
+impl ContextEntry {
+    fn empty() -> ContextEntry {
+        ContextEntry {
             kind: ContextId(0),
             place: 0,
             generation: 0,

@@ -2,28 +2,28 @@
 
 use std::net::SocketAddr;
 
-use hawser_ir::Ends;
+use hawser_ir::EndpointOffsets;
 
 use crate::net;
 
 /// An address of 16 bytes, and a port.
-pub(crate) type End = ([u8; 16], u16);
+pub(crate) type FlowEnd = ([u8; 16], u16);
 
 /// The remote end of a listener.
-pub(crate) const ANYBODY: End = ([0; 16], 0);
+pub(crate) const ANYBODY: FlowEnd = ([0; 16], 0);
 
 /// The two ends of a connection; a listener's remote end is [`ANYBODY`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flow {
+pub(crate) struct FlowKey {
     /// The local address and port.
-    pub(crate) local: End,
+    pub(crate) local: FlowEnd,
     /// The remote address and port.
-    pub(crate) remote: End,
+    pub(crate) remote: FlowEnd,
 }
 
-impl Flow {
+impl FlowKey {
     /// Reads the two ends from these locations in a context; `None` while it has no local address there.
-    pub(crate) fn of(context: &[u8], ends: &Ends) -> Option<Flow> {
+    pub(crate) fn from_context(context: &[u8], ends: &EndpointOffsets) -> Option<FlowKey> {
         let end = |ip: u32, port: u32| {
             let bytes = |from: u32, len: usize| &context[from as usize..from as usize + len];
             let (ip, port) = (bytes(ip, 16), bytes(port, 2));
@@ -34,7 +34,7 @@ impl Flow {
         };
         let local = end(ends.local_ip, ends.local_port);
         let remote = end(ends.remote_ip, ends.remote_port);
-        (local.0 != ANYBODY.0).then_some(Flow { local, remote })
+        (local.0 != ANYBODY.0).then_some(FlowKey { local, remote })
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
@@ -47,6 +47,6 @@ impl Flow {
     }
 }
 
-fn socket_addr((address, port): End) -> SocketAddr {
+fn socket_addr((address, port): FlowEnd) -> SocketAddr {
     SocketAddr::new(net::from_bytes(address), port)
 }

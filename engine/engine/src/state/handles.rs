@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::flow::Flow;
+use super::flow::FlowKey;
 use super::paged::Paged;
 use super::slot::Slot;
 use crate::data::Units;
@@ -78,22 +78,22 @@ pub enum Notice {
 
 /// The remains of a context for its handle.
 #[derive(Debug)]
-pub(crate) struct After {
+pub(crate) struct ContextRemains {
     /// The flushed data that has not been read.
     pub(crate) units: Units,
     /// The addresses of the connection.
-    pub(crate) flow: Option<Flow>,
+    pub(crate) flow: Option<FlowKey>,
 }
 
 /// The state of a handle.
 #[derive(Debug, Default)]
-pub(crate) struct Entry {
+pub(crate) struct HandleEntry {
     generation: u32,
     live: bool,
     /// The context that requests go to, while it lives.
     pub(crate) context: Option<Slot>,
     /// The remains of the context after its end.
-    pub(crate) after: Option<Box<After>>,
+    pub(crate) after: Option<Box<ContextRemains>>,
     /// True if the application announced that it will send no more.
     pub(crate) closing: bool,
     /// The kinds of notice that are waiting, so that they are not repeated.
@@ -103,7 +103,7 @@ pub(crate) struct Entry {
 /// All handles, and the notices to their applications.
 #[derive(Debug)]
 pub(crate) struct Handles {
-    entries: Paged<Entry>,
+    entries: Paged<HandleEntry>,
     free: Vec<u32>,
     notices: VecDeque<(Handle, Notice)>,
     max_handles: usize,
@@ -126,17 +126,17 @@ impl Handles {
     pub(crate) fn open(&mut self) -> Option<Handle> {
         let index = match self.free.pop() {
             Some(index) => index,
-            None if self.entries.len() < self.max_handles => self.entries.push(Entry::default) as u32,
+            None if self.entries.len() < self.max_handles => self.entries.push(HandleEntry::default) as u32,
             None => return None,
         };
         let entry = self.entries.get_mut(index as usize)?;
         let generation = entry.generation.wrapping_add(1);
-        *entry = Entry { generation, live: true, ..Entry::default() };
+        *entry = HandleEntry { generation, live: true, ..HandleEntry::default() };
         Some(Handle(Slot { generation, index }))
     }
 
     /// Removes a handle.
-    pub(crate) fn close(&mut self, handle: Handle) -> Option<Entry> {
+    pub(crate) fn close(&mut self, handle: Handle) -> Option<HandleEntry> {
         let entry = self.get_mut(handle)?;
         let last = std::mem::take(entry);
         entry.generation = last.generation;
@@ -145,14 +145,14 @@ impl Handles {
     }
 
     /// Returns the state of a handle.
-    pub(crate) fn get(&self, handle: Handle) -> Option<&Entry> {
+    pub(crate) fn get(&self, handle: Handle) -> Option<&HandleEntry> {
         self.entries
             .get(handle.0.index as usize)
             .filter(|e| e.live && e.generation == handle.0.generation)
     }
 
     /// Returns the state of a handle.
-    pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut Entry> {
+    pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut HandleEntry> {
         self.entries
             .get_mut(handle.0.index as usize)
             .filter(|e| e.live && e.generation == handle.0.generation)

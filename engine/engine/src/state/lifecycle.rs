@@ -4,10 +4,10 @@
 use hawser_ir::AppOp;
 use hawser_ir::abi::Id;
 
-use super::handles::After;
-use super::{Errno, GivenUp, Notice, Slot, State};
+use super::handles::ContextRemains;
+use super::{Errno, GivenUp, Notice, Slot, StackState};
 
-impl State {
+impl StackState {
     /// Notifies the application of a context's handle, if there is one. An end of stream that arrives before
     /// the handle exists is kept for it.
     pub(crate) fn notify_context(&mut self, slot: Slot, notice: Notice) {
@@ -232,7 +232,7 @@ impl State {
                 bound.context = None;
                 units.keep_readable(&mut self.chunks, &mut self.pages);
                 self.rx_held -= before - units.receiving_memory();
-                bound.after = Some(Box::new(After { units, flow: entry.flow }));
+                bound.after = Some(Box::new(ContextRemains { units, flow: entry.flow }));
             }
             _ => {
                 units.clear(&mut self.chunks, &mut self.pages);

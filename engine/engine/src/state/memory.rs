@@ -1,20 +1,20 @@
 //! The share of the common memory that a single context may hold.
 //!
-//! For sending, a context may hold [`Limits::first_bytes`](crate::Limits::first_bytes) plus twice the bytes
-//! in flight, as Linux sizes send buffers by the congestion window. The bytes in flight can double in a round
-//! trip. Further bytes would only wait, and would have left the processor's caches by the time they are sent.
-//! A peer that does not read thus costs little, and one that reads is not held up. For receiving, the bytes
-//! in flight are unknown, so a context may hold twice the bytes that the application has taken. This limit
-//! applies only while memory is scarce, because a program promises its peer a window before the application
-//! has read anything.
+//! For sending, a context may hold [`Limits::first_bytes`](crate::StackLimits::first_bytes) plus twice the
+//! bytes in flight, as Linux sizes send buffers by the congestion window. The bytes in flight can double in a
+//! round trip. Further bytes would only wait, and would have left the processor's caches by the time they are
+//! sent. A peer that does not read thus costs little, and one that reads is not held up. For receiving, the
+//! bytes in flight are unknown, so a context may hold twice the bytes that the application has taken. This
+//! limit applies only while memory is scarce, because a program promises its peer a window before the
+//! application has read anything.
 //!
 //! Memory is scarce when half of the total is held. Each context may then also hold at most a quarter of the
 //! free memory. This is a dynamic threshold (Choudhury and Hahne, "Dynamic queue length thresholds for
 //! shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998), which always leaves some
-//! memory for the next context. Each context may hold [`Limits::min_bytes`](crate::Limits::min_bytes) even
-//! when no memory is free, so that all make progress.
+//! memory for the next context. Each context may hold [`Limits::min_bytes`](crate::StackLimits::min_bytes)
+//! even when no memory is free, so that all make progress.
 
-use super::State;
+use super::StackState;
 use super::slot::Slot;
 use crate::data::PAGE;
 
@@ -47,7 +47,7 @@ impl Share {
     }
 }
 
-impl State {
+impl StackState {
     /// Returns the number of bytes that a context can accept for sending now.
     pub(crate) fn room_to_send(&self, slot: Slot) -> u64 {
         let (limits, entry) = (&self.limits, self.contexts.entry(slot));

@@ -10,7 +10,7 @@
 //! * `lifecycle`: operations on several of them at once: notices about contexts, deferred requests, a
 //!   context's end
 //!
-//! [`State`] is plain data: this module neither runs a program nor touches a frame.
+//! [`StackState`] is plain data: this module neither runs a program nor touches a frame.
 
 mod contexts;
 mod flow;
@@ -20,7 +20,7 @@ mod memory;
 mod packets;
 mod paged;
 mod ports;
-mod raised;
+mod raised_events;
 mod regions;
 mod slot;
 mod timers;
@@ -28,27 +28,27 @@ mod timers;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) use contexts::{Contexts, GivenUp, Guess};
-pub(crate) use flow::{ANYBODY, End, Flow};
+pub(crate) use flow::{ANYBODY, FlowEnd, FlowKey};
 pub(crate) use handles::Handles;
 pub use handles::{Errno, Handle, Notice};
-pub(crate) use packets::{Packets, Pending, SharedHeader};
-pub(crate) use ports::{Ports, Taken};
-pub(crate) use raised::Raised;
-pub use raised::{ForwardTo, ForwardedEvent};
+pub(crate) use packets::{Packets, PendingInstruction, SharedHeader};
+pub(crate) use ports::{PortClaim, Ports};
+pub(crate) use raised_events::Raised;
+pub use raised_events::{ForwardTo, ForwardedEvent};
 pub use regions::{MAX_PIECES, Region, Slice};
-pub(crate) use regions::{Part, Regions, Span};
+pub(crate) use regions::{MemorySpan, RegionPart, Regions};
 pub(crate) use slot::Slot;
-pub(crate) use timers::{Owner, Timers};
+pub(crate) use timers::{TimerOwner, Timers};
 
-use crate::config::Limits;
-use crate::counters::Counters;
+use crate::config::StackLimits;
+use crate::counters::StackCounters;
 use crate::data::{ChunkPool, PagePool};
 
 /// The state of a stack's connections.
 #[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) limits: Limits,
-    pub(crate) counters: Counters,
+pub(crate) struct StackState {
+    pub(crate) limits: StackLimits,
+    pub(crate) counters: StackCounters,
     pub(crate) contexts: Contexts,
     pub(crate) handles: Handles,
     pub(crate) ports: Ports,

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use siphasher::sip::SipHasher24;
 
-use super::flow::{ANYBODY, End};
+use super::flow::{ANYBODY, FlowEnd};
 use crate::net::Steering;
 use crate::rand::Rand;
 
@@ -15,7 +15,7 @@ const COUNTERS: usize = 1024;
 
 /// The result of taking a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum PortClaim {
     /// The port was free.
     Alone,
     /// Other connections have the same ends; the program decides whether there may be one more.
@@ -32,14 +32,14 @@ pub(crate) struct Ports {
     steering: Steering,
     with_ports: bool,
     /// The local address and port with the remote end, which is all zero for a listener.
-    used: HashSet<(End, End)>,
+    used: HashSet<(FlowEnd, FlowEnd)>,
     /// The number of further connections with these ends, of a program that distinguishes them by its own
     /// ids.
-    more: HashMap<(End, End), u32>,
+    more: HashMap<(FlowEnd, FlowEnd), u32>,
     /// The ports held, for programs over UDP, which are looked up by port.
     local: Option<Local>,
     /// The listeners' ends that several listeners hold together, and their number.
-    shared: HashMap<End, usize>,
+    shared: HashMap<FlowEnd, usize>,
     /// The hash that gives the start of a destination's ports: F of RFC 6056, 3.3.4; `index`, its G, gives
     /// the counter.
     offset: SipHasher24,
@@ -100,25 +100,25 @@ impl Ports {
     }
 
     /// Returns true if a remote end's packets to a local port come to this stack.
-    pub(crate) fn is_reached(&self, port: u16, remote: End) -> bool {
+    pub(crate) fn is_reached(&self, port: u16, remote: FlowEnd) -> bool {
         self.steering.takes(&remote.0, remote.1, port, self.with_ports)
     }
 
     /// Takes a port. If the range has only one port, connections may share the same ends.
-    pub(crate) fn take(&mut self, local: End, remote: End) -> Taken {
+    pub(crate) fn take(&mut self, local: FlowEnd, remote: FlowEnd) -> PortClaim {
         let may_share = remote != ANYBODY && self.only().is_some();
         if self.used.insert((local, remote)) {
             if let Some(ports) = &mut self.local {
                 *ports.ends.entry(local.1).or_default() += 1;
                 ports.mark(local.1, true);
             }
-            return Taken::Alone;
+            return PortClaim::Alone;
         }
         if may_share {
             *self.more.entry((local, remote)).or_default() += 1;
-            return Taken::Shared;
+            return PortClaim::Shared;
         }
-        Taken::No
+        PortClaim::No
     }
 
     /// Returns the port of a range with only one.
@@ -128,8 +128,8 @@ impl Ports {
 
     /// Takes a listener's port together with other listeners that share it; returns false if one holds it
     /// exclusively.
-    pub(crate) fn share(&mut self, local: End) -> bool {
-        if self.take(local, ANYBODY) == Taken::Alone || self.shared.contains_key(&local) {
+    pub(crate) fn share(&mut self, local: FlowEnd) -> bool {
+        if self.take(local, ANYBODY) == PortClaim::Alone || self.shared.contains_key(&local) {
             *self.shared.entry(local).or_default() += 1;
             return true;
         }
@@ -137,7 +137,7 @@ impl Ports {
     }
 
     /// Releases a port; it is free once no other holder is left.
-    pub(crate) fn give(&mut self, local: End, remote: End) {
+    pub(crate) fn give(&mut self, local: FlowEnd, remote: FlowEnd) {
         if remote == ANYBODY
             && let Some(holders) = self.shared.get_mut(&local)
         {
@@ -182,7 +182,7 @@ impl Ports {
     /// are in use. If the range has only one port, as at a socket of the host, connections leave from a
     /// listener's port too. The program may then open several connections to one remote end.
     //= RFC6056 3.3.4
-    pub(crate) fn pick(&mut self, address: [u8; 16], remote: End) -> Option<u16> {
+    pub(crate) fn pick(&mut self, address: [u8; 16], remote: FlowEnd) -> Option<u16> {
         if let Some(port) = self.only() {
             return Some(port);
         }
@@ -201,7 +201,7 @@ impl Ports {
         })
     }
 
-    fn is_free(&self, local: End, remote: End) -> bool {
+    fn is_free(&self, local: FlowEnd, remote: FlowEnd) -> bool {
         let any_address = (ANYBODY.0, local.1);
         ![(local, remote), (local, ANYBODY), (any_address, ANYBODY)]
             .iter()
@@ -215,12 +215,12 @@ mod tests {
 
     #[test]
     fn a_port_is_held_as_long_as_something_leaves_from_it() {
-        let mut ports = Ports::new(1000..=1009, Rand::of(3)).known_by_port(true);
+        let mut ports = Ports::new(1000..=1009, Rand::from_seed(3)).known_by_port(true);
         let [here, one, other] = [([1; 16], 1000), ([2; 16], 80), ([3; 16], 80)];
         assert!(!ports.holds(1000));
         assert_eq!(
             (ports.take(here, one), ports.take(here, other)),
-            (Taken::Alone, Taken::Alone)
+            (PortClaim::Alone, PortClaim::Alone)
         );
         ports.give(here, one);
         assert!(ports.holds(1000));
@@ -230,45 +230,45 @@ mod tests {
 
     #[test]
     fn a_shared_port_is_free_when_the_last_has_left() {
-        let mut ports = Ports::new(1000..=1009, Rand::of(3));
+        let mut ports = Ports::new(1000..=1009, Rand::from_seed(3));
         let own = ([1; 16], 80);
         assert!(ports.share(own) && ports.share(own));
-        assert_eq!(ports.take(own, ANYBODY), Taken::No, "not alone");
+        assert_eq!(ports.take(own, ANYBODY), PortClaim::No, "not alone");
         ports.give(own, ANYBODY);
-        assert_eq!(ports.take(own, ANYBODY), Taken::No);
+        assert_eq!(ports.take(own, ANYBODY), PortClaim::No);
         ports.give(own, ANYBODY);
-        assert_eq!(ports.take(own, ANYBODY), Taken::Alone);
+        assert_eq!(ports.take(own, ANYBODY), PortClaim::Alone);
         assert!(!ports.share(own), "held alone");
     }
 
     #[test]
     fn a_port_is_shared_by_a_listener_and_its_connections() {
-        let mut ports = Ports::new(4433..=4433, Rand::of(3));
+        let mut ports = Ports::new(4433..=4433, Rand::from_seed(3));
         let (own, remote) = ([1; 16], ([2; 16], 80));
         let own = (own, 4433);
-        assert_eq!(ports.take(own, ANYBODY), Taken::Alone);
-        assert_eq!(ports.take(own, ANYBODY), Taken::No, "a second listener");
+        assert_eq!(ports.take(own, ANYBODY), PortClaim::Alone);
+        assert_eq!(ports.take(own, ANYBODY), PortClaim::No, "a second listener");
         assert_eq!(ports.pick(own.0, remote), Some(4433));
-        assert_eq!(ports.take(own, remote), Taken::Alone);
+        assert_eq!(ports.take(own, remote), PortClaim::Alone);
         assert_eq!(ports.pick(own.0, remote), Some(4433));
-        assert_eq!(ports.take(own, remote), Taken::Shared);
+        assert_eq!(ports.take(own, remote), PortClaim::Shared);
         ports.give(own, remote);
-        assert_eq!(ports.take(own, remote), Taken::Shared);
+        assert_eq!(ports.take(own, remote), PortClaim::Shared);
         ports.give(own, remote);
         ports.give(own, remote);
-        assert_eq!(ports.take(own, remote), Taken::Alone, "both are gone");
+        assert_eq!(ports.take(own, remote), PortClaim::Alone, "both are gone");
     }
 
     #[test]
     fn every_port_is_found_once_per_remote() {
-        let mut ports = Ports::new(1000..=1009, Rand::of(3));
+        let mut ports = Ports::new(1000..=1009, Rand::from_seed(3));
         let (own, near, far) = ([1; 16], ([2; 16], 80), ([3; 16], 80));
         for taken in [(own, 1004), (ANYBODY.0, 1005)] {
-            assert_eq!(ports.take(taken, ANYBODY), Taken::Alone);
+            assert_eq!(ports.take(taken, ANYBODY), PortClaim::Alone);
         }
         let mut found: Vec<u16> = std::iter::from_fn(|| {
             let port = ports.pick(own, near)?;
-            assert_eq!(ports.take((own, port), near), Taken::Alone);
+            assert_eq!(ports.take((own, port), near), PortClaim::Alone);
             Some(port)
         })
         .collect();
@@ -288,7 +288,7 @@ mod tests {
     /// destination do not reveal the start of another's.
     #[test]
     fn ports_increase_per_destination_from_separate_offsets() {
-        let mut ports = Ports::new(49152..=65535, Rand::of(5));
+        let mut ports = Ports::new(49152..=65535, Rand::from_seed(5));
         let own = [1; 16];
         let near = ([2; 16], 443);
         let one: Vec<u16> = (0..100)
@@ -306,7 +306,7 @@ mod tests {
             "{} of 200 destinations begin elsewhere",
             begins.len()
         );
-        let mut others = Ports::new(49152..=65535, Rand::of(6));
+        let mut others = Ports::new(49152..=65535, Rand::from_seed(6));
         assert_ne!(others.pick(own, near), Some(one[0]), "another seed");
     }
 }

@@ -75,7 +75,7 @@ pub const MAX_PIECES: usize = 16;
 
 /// The memory that a program wants to access.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct MemorySpan {
     /// The protection domain of the requester.
     pub(crate) domain: u32,
     pub(crate) key: u32,
@@ -87,7 +87,7 @@ pub(crate) struct Span {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RegionEntry {
     domain: u32,
     access: u32,
     /// The address of the first byte, as peers know it.
@@ -106,7 +106,7 @@ enum Memory {
 }
 
 /// A part of one region: its offset and its length in bytes.
-pub(crate) struct Part<'r> {
+pub(crate) struct RegionPart<'r> {
     pub(crate) region: &'r Region,
     pub(crate) from: usize,
     pub(crate) len: usize,
@@ -115,7 +115,7 @@ pub(crate) struct Part<'r> {
 /// All registered regions.
 #[derive(Debug)]
 pub(crate) struct Regions {
-    by_key: ByNumber<Entry>,
+    by_key: ByNumber<RegionEntry>,
     keys: Keys,
 }
 
@@ -133,7 +133,7 @@ impl Regions {
         limit: usize,
     ) -> Option<u32> {
         let memory = Memory::Region(region);
-        self.insert(Entry { domain, access, base, memory }, limit)
+        self.insert(RegionEntry { domain, access, base, memory }, limit)
     }
 
     /// Adds a list of pieces, for work of its own host, and returns its key.
@@ -143,10 +143,10 @@ impl Regions {
             .fold(0u64, |len, piece| len.saturating_add(piece.len));
         let memory = Memory::List { pieces: pieces.into(), len };
         let access = ACCESS_LOCAL_WRITE;
-        self.insert(Entry { domain, access, base: 0, memory }, limit)
+        self.insert(RegionEntry { domain, access, base: 0, memory }, limit)
     }
 
-    fn insert(&mut self, entry: Entry, limit: usize) -> Option<u32> {
+    fn insert(&mut self, entry: RegionEntry, limit: usize) -> Option<u32> {
         if self.by_key.len() >= limit {
             return None;
         }
@@ -166,28 +166,30 @@ impl Regions {
         known
     }
 
-    fn find(&self, domain: u32, key: u32) -> Option<&Entry> {
+    fn find(&self, domain: u32, key: u32) -> Option<&RegionEntry> {
         let entry = self.by_key.get(&key.into())?;
         (entry.domain == domain).then_some(entry)
     }
 
     /// Returns the parts of regions that a span covers, in order; `None` if the span is not entirely inside
     /// or not allowed.
-    pub(crate) fn open(&self, span: Span) -> Option<impl Iterator<Item = Part<'_>>> {
+    pub(crate) fn open(&self, span: MemorySpan) -> Option<impl Iterator<Item = RegionPart<'_>>> {
         let is_open = self.parts(span).all(|part| part.is_some());
         is_open.then(|| self.parts(span).flatten())
     }
 
     /// Returns the region of a span that lies in one, and the offset of the span in it.
-    pub(crate) fn open_one(&self, span: Span) -> Option<Part<'_>> {
+    pub(crate) fn open_one(&self, span: MemorySpan) -> Option<RegionPart<'_>> {
         let (entry, from) = self.entry(span)?;
         match &entry.memory {
-            Memory::Region(region) => Some(Part { region, from: from as usize, len: span.len as usize }),
+            Memory::Region(region) => {
+                Some(RegionPart { region, from: from as usize, len: span.len as usize })
+            }
             Memory::List { .. } => None,
         }
     }
 
-    fn parts(&self, span: Span) -> impl Iterator<Item = Option<Part<'_>>> {
+    fn parts(&self, span: MemorySpan) -> impl Iterator<Item = Option<RegionPart<'_>>> {
         let (whole, pieces) = match self.entry(span).map(|(entry, _)| &entry.memory) {
             Some(Memory::List { pieces, .. }) => (None, &pieces[..]),
             Some(Memory::Region(_)) | None => (Some(self.open_one(span)), &[][..]),
@@ -199,14 +201,14 @@ impl Regions {
             skip -= before;
             left -= len;
             let at = piece.at.saturating_add(before);
-            (len > 0).then(|| self.open_one(Span { key: piece.key, at, len, ..span }))
+            (len > 0).then(|| self.open_one(MemorySpan { key: piece.key, at, len, ..span }))
         };
         whole.into_iter().chain(pieces.iter().filter_map(part))
     }
 
     /// Returns the entry that a span belongs to, and the offset of the span in it, if the span is inside and
     /// allowed.
-    fn entry(&self, span: Span) -> Option<(&Entry, u64)> {
+    fn entry(&self, span: MemorySpan) -> Option<(&RegionEntry, u64)> {
         let entry = self.find(span.domain, span.key)?;
         let from = span.at.checked_sub(entry.base)?;
         let to = from.checked_add(span.len)?;
@@ -271,18 +273,18 @@ mod tests {
     use crate::rand::Rand;
 
     fn regions(seed: u64) -> Regions {
-        Regions::new(Rand::of(seed).key())
+        Regions::new(Rand::from_seed(seed).key())
     }
 
-    fn span(key: u32, at: u64, len: u64) -> Span {
-        Span { domain: 7, key, at, len, rights: 2 }
+    fn span(key: u32, at: u64, len: u64) -> MemorySpan {
+        MemorySpan { domain: 7, key, at, len, rights: 2 }
     }
 
     #[test]
     fn a_key_opens_only_its_region_within_its_bounds() {
         let mut regions = regions(1);
         let key = regions.add((7, 6, 4096), Region::new(100), 2).expect("a place");
-        let opens = |span: Span| regions.open_one(span).map(|part| part.from);
+        let opens = |span: MemorySpan| regions.open_one(span).map(|part| part.from);
         assert_eq!(opens(span(key, 4096, 100)), Some(0));
         assert_eq!(opens(span(key, 4195, 1)), Some(99));
         assert_eq!(opens(span(key, 4196, 0)), Some(100), "nothing, at its end");
@@ -293,8 +295,8 @@ mod tests {
         assert_eq!(opens(span(key, u64::MAX, 2)), None, "an overflow");
         assert_eq!(opens(span(key ^ 1, 4096, 1)), None, "another key");
         assert_eq!(opens(span(u32::MAX, 4096, 1)), None, "another place");
-        assert_eq!(opens(Span { domain: 8, ..span(key, 4096, 1) }), None);
-        assert_eq!(opens(Span { rights: 8, ..span(key, 4096, 1) }), None);
+        assert_eq!(opens(MemorySpan { domain: 8, ..span(key, 4096, 1) }), None);
+        assert_eq!(opens(MemorySpan { rights: 8, ..span(key, 4096, 1) }), None);
     }
 
     /// The list consists of four bytes of one region, an empty piece, and three bytes of another region.
@@ -307,7 +309,7 @@ mod tests {
         let pieces = [(a, 6, 4), (a, 0, 0), (b, 102, 3)].map(|(key, at, len)| Slice { key, at, len });
         let list = regions.add_list(7, &pieces, 9).expect("a place");
         let opens = |at, len, rights| {
-            let parts = regions.open(Span { rights, ..span(list, at, len) })?;
+            let parts = regions.open(MemorySpan { rights, ..span(list, at, len) })?;
             Some(parts.map(|part| (part.from, part.len)).collect::<Vec<_>>())
         };
         assert_eq!(opens(0, 7, 0), Some(vec![(6, 4), (2, 3)]));
@@ -343,13 +345,19 @@ mod tests {
             .chain([absent])
         {
             let list = regions.add_list(7, &[good, bad], 99).expect("a place");
-            let opens = |at, len| regions.open(Span { rights: 0, ..span(list, at, len) }).is_some();
+            let opens = |at, len| {
+                regions
+                    .open(MemorySpan { rights: 0, ..span(list, at, len) })
+                    .is_some()
+            };
             assert!(opens(0, 1), "the good piece alone");
             assert!(!opens(0, 2) && !opens(1, 1), "{bad:?}");
         }
         assert!(regions.remove(7, key));
         assert!(
-            regions.open(Span { rights: 0, ..span(list, 0, 1) }).is_none(),
+            regions
+                .open(MemorySpan { rights: 0, ..span(list, 0, 1) })
+                .is_none(),
             "its region has ended"
         );
     }

@@ -18,7 +18,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// The owner of timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum TimerOwner {
     /// A `GLOBAL` context, by the index of its type.
     Global(u32),
     /// A context, by the index of its slot.
@@ -38,7 +38,7 @@ pub(crate) struct Timers {
     /// The timers that have an entry in the heap.
     nodes: Vec<Node>,
     free: Vec<u32>,
-    heap: Vec<Entry>,
+    heap: Vec<TimerEntry>,
     /// The number of entries of stopped timers.
     stopped: usize,
     /// The last arming number; 0 stands for "not armed".
@@ -60,13 +60,13 @@ struct Node {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct TimerEntry {
     deadline: Instant,
     number: u64,
     node: u32,
 }
 
-impl Entry {
+impl TimerEntry {
     fn key(&self) -> (Instant, u64) {
         (self.deadline, self.number)
     }
@@ -88,7 +88,7 @@ impl Timers {
     }
 
     /// Arms or rearms a timer. `timer` is below the `per_context` given to [`Timers::new`].
-    pub(crate) fn start(&mut self, owner: Owner, timer: u32, deadline: Instant) {
+    pub(crate) fn start(&mut self, owner: TimerOwner, timer: u32, deadline: Instant) {
         let place = self.place(owner, timer);
         if place >= self.places.len() {
             self.places.resize(place + 1, NOWHERE);
@@ -100,7 +100,7 @@ impl Timers {
             let position = self.heap.len() as u32;
             let node = self.add_node(Node { deadline, number, position, place: place as u32 });
             self.places[place] = node;
-            self.heap.push(Entry { deadline, number, node });
+            self.heap.push(TimerEntry { deadline, number, node });
             self.rise(self.heap.len() - 1);
             return;
         }
@@ -108,7 +108,7 @@ impl Timers {
         self.stopped -= usize::from(node.number == 0);
         (node.deadline, node.number) = (deadline, number);
         let position = node.position as usize;
-        let entry = Entry { deadline, number, node: index };
+        let entry = TimerEntry { deadline, number, node: index };
         if entry.key() < self.heap[position].key() {
             self.heap[position] = entry;
             self.rise(position);
@@ -116,7 +116,7 @@ impl Timers {
     }
 
     /// Disarms a timer; no effect if it is not armed.
-    pub(crate) fn stop(&mut self, owner: Owner, timer: u32) {
+    pub(crate) fn stop(&mut self, owner: TimerOwner, timer: u32) {
         let place = self.place(owner, timer);
         let node = self
             .places
@@ -154,7 +154,7 @@ impl Timers {
     /// Disarms all timers of a context.
     pub(crate) fn stop_all(&mut self, context: u32) {
         for timer in 0..self.per_context {
-            self.stop(Owner::Context(context), timer as u32);
+            self.stop(TimerOwner::Context(context), timer as u32);
         }
     }
 
@@ -168,7 +168,7 @@ impl Timers {
     ///
     /// A timer that is armed while others fire gets a deadline not before `now` and a greater number. It thus
     /// comes after all those that were due, and stopping at the first such timer is exact.
-    pub(crate) fn due(&mut self, now: Instant, last: u64) -> Option<(Owner, u32)> {
+    pub(crate) fn due(&mut self, now: Instant, last: u64) -> Option<(TimerOwner, u32)> {
         // No timer is earlier than its entry.
         if self.heap.first()?.deadline > now {
             return None;
@@ -180,8 +180,8 @@ impl Timers {
             let place = self.nodes[top.node as usize].place as usize;
             let owner = (place / self.per_context) as u32;
             let owner = match owner.checked_sub(self.types) {
-                Some(context) => Owner::Context(context),
-                None => Owner::Global(owner),
+                Some(context) => TimerOwner::Context(context),
+                None => TimerOwner::Global(owner),
             };
             (owner, (place % self.per_context) as u32)
         })
@@ -198,7 +198,7 @@ impl Timers {
                 self.stopped -= 1;
                 self.remove_top();
             } else {
-                self.heap[0] = Entry { deadline: node.deadline, number: node.number, node: top.node };
+                self.heap[0] = TimerEntry { deadline: node.deadline, number: node.number, node: top.node };
                 self.sink(0);
             }
         }
@@ -210,10 +210,10 @@ impl Timers {
     }
 
     #[inline]
-    fn place(&self, owner: Owner, timer: u32) -> usize {
+    fn place(&self, owner: TimerOwner, timer: u32) -> usize {
         let owner = match owner {
-            Owner::Global(kind) => kind as usize,
-            Owner::Context(context) => context as usize + self.types as usize,
+            TimerOwner::Global(kind) => kind as usize,
+            TimerOwner::Context(context) => context as usize + self.types as usize,
         };
         owner * self.per_context + timer as usize
     }
@@ -265,7 +265,7 @@ impl Timers {
         self.put(at, entry);
     }
 
-    fn put(&mut self, at: usize, entry: Entry) {
+    fn put(&mut self, at: usize, entry: TimerEntry) {
         self.heap[at] = entry;
         self.nodes[entry.node as usize].position = at as u32;
     }
@@ -300,17 +300,17 @@ mod tests {
     }
 
     /// Maps a number to an owner; the first five are `GLOBAL`.
-    fn owner(number: u32) -> Owner {
+    fn owner(number: u32) -> TimerOwner {
         match number.checked_sub(5) {
-            Some(context) => Owner::Context(context),
-            None => Owner::Global(number),
+            Some(context) => TimerOwner::Context(context),
+            None => TimerOwner::Global(number),
         }
     }
 
     #[test]
     fn timers_agree_with_a_list() {
         for seed in 0..40 {
-            let mut rand = Rand::of(seed);
+            let mut rand = Rand::from_seed(seed);
             let (mut timers, mut model) = (Timers::new(5, 3), Model::default());
             let mut now = Instant::ORIGIN;
             for _ in 0..2000 {
@@ -327,7 +327,9 @@ mod tests {
                         model.stop(context, timer);
                     }
                     7 => {
-                        let Owner::Context(slot) = owner else { continue };
+                        let TimerOwner::Context(slot) = owner else {
+                            continue;
+                        };
                         timers.stop_all(slot);
                         (0..3).for_each(|t| model.stop(context, t));
                     }
@@ -357,7 +359,7 @@ mod tests {
     #[test]
     fn a_timer_armed_while_others_fire_waits_for_the_next_round() {
         let mut timers = Timers::new(1, 1);
-        let owner = Owner::Context(0);
+        let owner = TimerOwner::Context(0);
         timers.start(owner, 0, Instant::from_nanos(5));
         let last = timers.last_number();
         assert_eq!(timers.due(Instant::from_nanos(5), last), Some((owner, 0)));

@@ -40,7 +40,7 @@ pub enum Status {
 }
 
 impl Status {
-    fn of(number: u8) -> Status {
+    fn from_number(number: u8) -> Status {
         use Status::*;
         const ALL: [Status; 11] = [
             Success,
@@ -136,7 +136,7 @@ pub(crate) fn source([high, _, low, pair]: [u64; 4]) -> Destination {
 
 impl WorkCompletion {
     /// Creates a completion from a notice of the program.
-    pub(crate) fn of(pair: u32, words: [u64; 4]) -> WorkCompletion {
+    pub(crate) fn from_words(pair: u32, words: [u64; 4]) -> WorkCompletion {
         let [id, outcome, len, value] = words;
         let flags = (outcome >> 16) as u32;
         let has = |flag: u32| flags & flag != 0;
@@ -153,7 +153,7 @@ impl WorkCompletion {
         WorkCompletion {
             id,
             pair,
-            status: Status::of(outcome as u8),
+            status: Status::from_number(outcome as u8),
             opcode,
             len,
             immediate: has(abi::WORK_IMMEDIATE).then_some(value as u32),

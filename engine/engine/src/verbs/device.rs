@@ -13,7 +13,8 @@ use crate::verbs::completion::{CompletionQueue, Completions, WorkCompletion, cod
 use crate::verbs::datagram::Datagrams;
 use crate::verbs::memory::{Access, MemoryRegion, ProtectionDomain};
 use crate::verbs::pair::{
-    Connection, MAX_INLINE, Pair, QueuePair, QueuePairConfig, QueuePairState, SendRequest,
+    ConnectionAttributes, DeviceQueuePair, MAX_INLINE, QueuePair, QueuePairConfig, QueuePairState,
+    SendRequest,
 };
 use crate::verbs::pieces::{Lists, Slices};
 
@@ -38,7 +39,7 @@ pub struct Device {
     domains: u32,
     /// The number of the last queue pair: 24 bits, with an arbitrary start.
     numbers: u32,
-    pairs: BTreeMap<QueuePair, Pair>,
+    pairs: BTreeMap<QueuePair, DeviceQueuePair>,
     by_handle: ByHandle<QueuePair>,
     queues: ByNumber<Completions>,
     /// The number of the last completion queue.
@@ -103,7 +104,8 @@ impl Device {
     /// # Errors
     /// Returns [`VerbsError::InUse`] while a queue pair reports to it, or [`VerbsError::Gone`].
     pub fn destroy_queue(&mut self, queue: CompletionQueue) -> Result<(), VerbsError> {
-        let uses = |pair: &Pair| [pair.config.send_queue, pair.config.receive_queue].contains(&queue);
+        let uses =
+            |pair: &DeviceQueuePair| [pair.config.send_queue, pair.config.receive_queue].contains(&queue);
         if self.pairs.values().any(uses) {
             return Err(VerbsError::InUse);
         }
@@ -126,7 +128,7 @@ impl Device {
             if self.pairs.contains_key(&pair) {
                 continue;
             }
-            let state = Pair {
+            let state = DeviceQueuePair {
                 config,
                 sends: Lists::new(config.domain, WORKS),
                 receives: Lists::new(config.domain, RECEIVES),
@@ -155,7 +157,7 @@ impl Device {
         self.pairs.get(&pair)?.handle
     }
 
-    fn pair(&mut self, pair: QueuePair) -> Result<&mut Pair, VerbsError> {
+    fn pair(&mut self, pair: QueuePair) -> Result<&mut DeviceQueuePair, VerbsError> {
         self.pairs.get_mut(&pair).ok_or(VerbsError::Gone("queue pair"))
     }
 
@@ -179,7 +181,7 @@ impl Device {
         stack: &mut Stack,
         now: Instant,
         pair: QueuePair,
-        connection: &Connection,
+        connection: &ConnectionAttributes,
     ) -> Result<(), VerbsError> {
         Device::check_mtu(stack, connection.mtu, connection.remote)?;
         let remote = SocketAddr::new(connection.remote, PORT);
@@ -278,7 +280,7 @@ impl Device {
         stack: &mut Stack,
         now: Instant,
         pair: QueuePair,
-        connection: &Connection,
+        connection: &ConnectionAttributes,
     ) -> Result<(), VerbsError> {
         self.to_ready_to_receive(stack, now, pair, connection)?;
         self.to_ready_to_send(stack, now, pair)
@@ -420,7 +422,7 @@ impl Device {
                 there.source = Some(source(*words))
             }
             Notice::Message(words) => {
-                let mut completion = WorkCompletion::of(pair.0, *words);
+                let mut completion = WorkCompletion::from_words(pair.0, *words);
                 if completion.opcode == crate::verbs::Opcode::Receive {
                     completion.source = there.source.take();
                 }
@@ -449,7 +451,7 @@ impl Device {
     }
 }
 
-impl Pair {
+impl DeviceQueuePair {
     /// Stores bytes for the program until the work is done. The next place is always free, because there is
     /// one more than the posted work requests.
     fn put_inline(&mut self, stack: &mut Stack, bytes: &[u8]) -> Result<Slice, VerbsError> {
@@ -475,7 +477,7 @@ impl Pair {
     }
 }
 
-fn expect(pair: &Pair, state: QueuePairState, what: &'static str) -> Result<(), VerbsError> {
+fn expect(pair: &DeviceQueuePair, state: QueuePairState, what: &'static str) -> Result<(), VerbsError> {
     if pair.state == state {
         Ok(())
     } else {

@@ -73,7 +73,7 @@ impl fmt::Display for QueuePairState {
 
 /// The attributes of a queue pair's connection: its peer, timeouts and retries (`ibv_qp_attr`).
 #[derive(Clone, Copy, Debug)]
-pub struct Connection {
+pub struct ConnectionAttributes {
     /// The peer's address.
     pub remote: IpAddr,
     /// The number of the peer's queue pair.
@@ -99,12 +99,12 @@ pub struct Connection {
     pub reads: u8,
 }
 
-impl Connection {
+impl ConnectionAttributes {
     /// Creates a connection to a peer. The packet numbers of both ends begin at 0, each packet has 1024
     /// bytes, and the peer has no rights.
     #[must_use]
-    pub fn new(remote: IpAddr, pair: u32) -> Connection {
-        Connection {
+    pub fn new(remote: IpAddr, pair: u32) -> ConnectionAttributes {
+        ConnectionAttributes {
             remote,
             pair,
             expected_packet: 0,
@@ -144,7 +144,7 @@ impl Connection {
 
 /// The operation of a work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum WorkOperation {
     /// Sends a message into the memory that the peer has posted.
     Send,
     /// Sends a message, after which a key of the peer is invalid.
@@ -184,7 +184,7 @@ pub enum Operation {
 #[derive(Clone, Debug)]
 pub struct SendRequest {
     pub(crate) id: u64,
-    pub(crate) operation: Operation,
+    pub(crate) operation: WorkOperation,
     pub(crate) local: Slices,
     pub(crate) inline: Option<Vec<u8>>,
     pub(crate) flags: u32,
@@ -195,7 +195,7 @@ impl SendRequest {
     /// Creates work with the memory `local`: the bytes to send, or the place for the bytes that are read or
     /// found.
     #[must_use]
-    pub fn new(id: u64, operation: Operation, local: impl Into<Slices>) -> SendRequest {
+    pub fn new(id: u64, operation: WorkOperation, local: impl Into<Slices>) -> SendRequest {
         SendRequest {
             id,
             operation,
@@ -208,7 +208,7 @@ impl SendRequest {
 
     /// Creates a message or write of bytes that are copied at once, at most [`MAX_INLINE`].
     #[must_use]
-    pub fn inline(id: u64, operation: Operation, bytes: &[u8]) -> SendRequest {
+    pub fn inline(id: u64, operation: WorkOperation, bytes: &[u8]) -> SendRequest {
         SendRequest {
             inline: Some(bytes.to_vec()),
             ..SendRequest::new(id, operation, Slice::default())
@@ -248,19 +248,23 @@ impl SendRequest {
     pub(crate) fn work(&self, local: Slice) -> WorkRequest {
         let remote = |remote: Remote| (remote.key, remote.at);
         let to = match self.operation {
-            Operation::Datagram { to, .. } => Some((to.host, to.pair)),
+            WorkOperation::Datagram { to, .. } => Some((to.host, to.pair)),
             _ => None,
         };
         let (code, flags, remote, value, swap) = match self.operation {
-            Operation::Send => (abi::WORK_SEND, 0, (0, 0), self.immediate.into(), 0),
-            Operation::SendInvalidate(key) => (abi::WORK_SEND, abi::WORK_INVALIDATE, (0, 0), key.into(), 0),
-            Operation::Datagram { key, .. } => (abi::WORK_DATAGRAM, 0, (key, 0), self.immediate.into(), 0),
-            Operation::Write(at) => (abi::WORK_WRITE, 0, remote(at), self.immediate.into(), 0),
-            Operation::Read(at) => (abi::WORK_READ, 0, remote(at), 0, 0),
-            Operation::CompareSwap { remote: at, compare, swap } => {
+            WorkOperation::Send => (abi::WORK_SEND, 0, (0, 0), self.immediate.into(), 0),
+            WorkOperation::SendInvalidate(key) => {
+                (abi::WORK_SEND, abi::WORK_INVALIDATE, (0, 0), key.into(), 0)
+            }
+            WorkOperation::Datagram { key, .. } => {
+                (abi::WORK_DATAGRAM, 0, (key, 0), self.immediate.into(), 0)
+            }
+            WorkOperation::Write(at) => (abi::WORK_WRITE, 0, remote(at), self.immediate.into(), 0),
+            WorkOperation::Read(at) => (abi::WORK_READ, 0, remote(at), 0, 0),
+            WorkOperation::CompareSwap { remote: at, compare, swap } => {
                 (abi::WORK_COMPARE_SWAP, 0, remote(at), compare, swap)
             }
-            Operation::FetchAdd { remote: at, add } => (abi::WORK_FETCH_ADD, 0, remote(at), add, 0),
+            WorkOperation::FetchAdd { remote: at, add } => (abi::WORK_FETCH_ADD, 0, remote(at), add, 0),
         };
         WorkRequest {
             id: self.id,
@@ -278,7 +282,7 @@ impl SendRequest {
 
 /// The device's state of a queue pair.
 #[derive(Debug)]
-pub(crate) struct Pair {
+pub(crate) struct DeviceQueuePair {
     pub(crate) config: QueuePairConfig,
     pub(crate) state: QueuePairState,
     pub(crate) handle: Option<Handle>,

@@ -43,15 +43,15 @@ impl<const N: usize> From<[Slice; N]> for Slices {
 }
 
 /// The memory of work in the form that a stack accepts.
-pub(crate) struct Joined {
+pub(crate) struct GatheredMemory {
     pub(crate) slice: Slice,
     /// The key of the list, if there are several pieces.
     list: Option<u32>,
 }
 
-impl From<Slice> for Joined {
-    fn from(slice: Slice) -> Joined {
-        Joined { slice, list: None }
+impl From<Slice> for GatheredMemory {
+    fn from(slice: Slice) -> GatheredMemory {
+        GatheredMemory { slice, list: None }
     }
 }
 
@@ -73,7 +73,7 @@ impl Lists {
     }
 
     /// Joins the memory of work into one slice.
-    pub(crate) fn join(&self, stack: &mut Stack, slices: &Slices) -> Result<Joined, VerbsError> {
+    pub(crate) fn join(&self, stack: &mut Stack, slices: &Slices) -> Result<GatheredMemory, VerbsError> {
         let pieces = match &slices.0 {
             Pieces::One(slice) => std::slice::from_ref(slice),
             Pieces::Many(pieces) => pieces,
@@ -86,13 +86,13 @@ impl Lists {
                 let len = pieces
                     .iter()
                     .fold(0u64, |len, piece| len.saturating_add(piece.len));
-                Ok(Joined { slice: Slice { key, at: 0, len }, list: Some(key) })
+                Ok(GatheredMemory { slice: Slice { key, at: 0, len }, list: Some(key) })
             }
         }
     }
 
     /// Keeps the list of posted work, and removes those of refused or finished work.
-    pub(crate) fn note(&mut self, stack: &mut Stack, joined: &Joined, is_posted: bool) {
+    pub(crate) fn note(&mut self, stack: &mut Stack, joined: &GatheredMemory, is_posted: bool) {
         let Some(key) = joined.list else {
             return;
         };

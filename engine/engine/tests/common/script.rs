@@ -77,7 +77,7 @@ pub struct Step<'a> {
     pub out: &'a mut RecordBuf,
 }
 
-type Reaction = Box<dyn Fn(&mut Step<'_>) -> Outcome + Send + Sync>;
+type Reaction = Box<dyn Fn(&mut Step<'_>) -> ChainOutcome + Send + Sync>;
 
 /// A program made of closures.
 pub struct Script {
@@ -308,7 +308,7 @@ impl Script {
     pub fn on(
         mut self,
         event: u16,
-        reaction: impl Fn(&mut Step<'_>) -> Outcome + Send + Sync + 'static,
+        reaction: impl Fn(&mut Step<'_>) -> ChainOutcome + Send + Sync + 'static,
     ) -> Script {
         self.reactions.insert(event, Box::new(reaction));
         self
@@ -329,10 +329,13 @@ impl Script {
         self.tcp = true;
         self.module.blueprints[0].max_len = 20;
         self.with(|module| {
-            module.parsers.retain(|p| p.source != Source::Ip(253));
-            module
-                .parsers
-                .push(Parser { source: Source::Ip(6), func: FuncId(0), max_events: 1, steps: 0 });
+            module.parsers.retain(|p| p.source != ParserInput::Ip(253));
+            module.parsers.push(Parser {
+                source: ParserInput::Ip(6),
+                func: FuncId(0),
+                max_events: 1,
+                steps: 0,
+            });
         })
     }
 
@@ -426,10 +429,10 @@ impl Program for Script {
         Ok(())
     }
 
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         let ev: Ev = pod_read_unaligned(event);
         let Some(reaction) = self.reactions.get(&ev.header.event) else {
-            return Outcome::Done;
+            return ChainOutcome::Done;
         };
         let mut step = Step {
             ev,
@@ -487,8 +490,8 @@ fn word(n: usize) -> u32 {
     (size_of::<ContextHeader>() + 8 * n) as u32
 }
 
-fn ends() -> Ends {
-    Ends {
+fn ends() -> EndpointOffsets {
+    EndpointOffsets {
         local_ip: word(ENDS),
         remote_ip: word(ENDS + 2),
         local_port: word(ENDS + 4),
@@ -516,7 +519,7 @@ fn module() -> Module {
         ty: Ty::uint(64),
         offset,
         default: None,
-        access: Access { observable, modifiable: None },
+        access: AccessRights { observable, modifiable: None },
     };
     let structure =
         |name: &str, size: usize, fields: Vec<Field>| Struct { name: name.into(), fields, size: size as u32 };
@@ -567,7 +570,7 @@ fn module() -> Module {
         globals: vec![],
     };
     let source = |source| Parser { source, func: FuncId(0), max_events: 1, steps: 0 };
-    let queue = |prio| Queue { name: format!("q{prio}"), policy: QueuePolicy::Fifo, prio };
+    let queue = |prio| PacketQueue { name: format!("q{prio}"), policy: QueuePolicy::Fifo, prio };
     Module {
         name: "script".into(),
         files: vec![],
@@ -583,9 +586,9 @@ fn module() -> Module {
         funcs: vec![],
         chains: (0..EVENTS).map(chain).collect(),
         parsers: APPS
-            .map(|op| source(Source::App(op)))
+            .map(|op| source(ParserInput::App(op)))
             .into_iter()
-            .chain([source(Source::Ip(253))])
+            .chain([source(ParserInput::Ip(253))])
             .collect(),
         blueprints: vec![Blueprint {
             name: "packet".into(),

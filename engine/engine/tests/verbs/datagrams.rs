@@ -1,19 +1,19 @@
 //! Unreliable datagrams: their delivery, and the cases in which they are dropped silently.
 
 use hawser_engine::verbs::{
-    Connection, Datagrams, Destination, Opcode, Operation, QueuePairConfig, QueuePairState, SendRequest,
-    Slice, Status, VerbsError, WorkCompletion,
+    ConnectionAttributes, Datagrams, Destination, Opcode, QueuePairConfig, QueuePairState, SendRequest,
+    Slice, Status, VerbsError, WorkCompletion, WorkOperation,
 };
 use hawser_load::Engine;
 
-use super::stage::{Host, SIZE, Stage, address, program};
+use super::testbed::{Host, SIZE, Testbed, address, program};
 
 /// The key that datagrams to the second host's pair must have.
 const KEY: u32 = 0x1234_5678;
 
 /// Returns both hosts with pairs for datagrams; the first one has a different key.
-fn stage(engine: Engine) -> Stage {
-    let mut stage = Stage::unconnected(&program(engine), 3);
+fn stage(engine: Engine) -> Testbed {
+    let mut stage = Testbed::unconnected(&program(engine), 3);
     for (host, key) in stage.hosts.iter_mut().zip([7, KEY]) {
         let opened = host
             .device
@@ -25,18 +25,18 @@ fn stage(engine: Engine) -> Stage {
 }
 
 /// Returns the pair of a host as a destination.
-fn to(stage: &Stage, host: usize) -> Destination {
+fn to(stage: &Testbed, host: usize) -> Destination {
     Destination { host: address(host), pair: stage.hosts[host].pair.number() }
 }
 
-fn post(stage: &mut Stage, request: &SendRequest) -> Result<(), VerbsError> {
+fn post(stage: &mut Testbed, request: &SendRequest) -> Result<(), VerbsError> {
     let now = stage.now;
     let host = &mut stage.hosts[0];
     host.device.post_send(&mut host.stack, now, host.pair, request)
 }
 
 /// Posts the second host's own memory from `at` on.
-fn receive(stage: &mut Stage, id: u64, at: u64, len: u64) {
+fn receive(stage: &mut Testbed, id: u64, at: u64, len: u64) {
     let now = stage.now;
     let host = &mut stage.hosts[1];
     let slice = host.own.slice(at, len);
@@ -51,7 +51,7 @@ fn polled(host: &mut Host) -> Vec<WorkCompletion> {
 }
 
 /// Returns the completions of both hosts once no more events follow.
-fn all_seen(stage: &mut Stage) -> [Vec<WorkCompletion>; 2] {
+fn all_seen(stage: &mut Testbed) -> [Vec<WorkCompletion>; 2] {
     assert!(!stage.run(|_, _| false));
     stage.assert_no_faults();
     let [a, b] = &mut stage.hosts;
@@ -66,9 +66,9 @@ fn a_datagram_says_where_it_came_from() {
         receive(&mut stage, 40, 4096, 100);
         receive(&mut stage, 41, 8192, 100);
         let local = stage.hosts[0].own.slice(5, 13);
-        let with_word = SendRequest::new(1, Operation::Datagram { to: peer, key: KEY }, local);
+        let with_word = SendRequest::new(1, WorkOperation::Datagram { to: peer, key: KEY }, local);
         post(&mut stage, &with_word.immediate(0xcafe_f00d).solicited()).expect("there is room");
-        let empty = SendRequest::inline(2, Operation::Datagram { to: peer, key: KEY }, b"");
+        let empty = SendRequest::inline(2, WorkOperation::Datagram { to: peer, key: KEY }, b"");
         post(&mut stage, &empty).expect("there is room");
         let [sent, received] = all_seen(&mut stage);
         let ended: Vec<_> = sent.iter().map(|c| (c.id, c.status, c.opcode, c.len)).collect();
@@ -98,11 +98,11 @@ fn a_datagram_says_where_it_came_from() {
 fn unacceptable_datagrams_are_dropped_silently() {
     let mut stage = stage(Engine::Interp);
     let peer = to(&stage, 1);
-    let send = |stage: &mut Stage, id, key, len| {
+    let send = |stage: &mut Testbed, id, key, len| {
         let local = stage.hosts[0].own.slice(0, len);
         post(
             stage,
-            &SendRequest::new(id, Operation::Datagram { to: peer, key }, local),
+            &SendRequest::new(id, WorkOperation::Datagram { to: peer, key }, local),
         )
         .expect("there is room");
         let [sent, received] = all_seen(stage);
@@ -126,7 +126,7 @@ fn unacceptable_datagrams_are_dropped_silently() {
             .all(|state| state == Some(QueuePairState::ReadyToSend))
     );
     let nobody = Destination { pair: 99, ..peer };
-    let request = SendRequest::inline(6, Operation::Datagram { to: nobody, key: KEY }, b"hello");
+    let request = SendRequest::inline(6, WorkOperation::Datagram { to: nobody, key: KEY }, b"hello");
     post(&mut stage, &request).expect("there is room");
     assert_eq!(all_seen(&mut stage)[1], []);
 }
@@ -134,16 +134,16 @@ fn unacceptable_datagrams_are_dropped_silently() {
 #[test]
 fn unsendable_datagrams_are_refused() {
     let mut stage = stage(Engine::Interp);
-    let datagram = Operation::Datagram { to: to(&stage, 1), key: KEY };
+    let datagram = WorkOperation::Datagram { to: to(&stage, 1), key: KEY };
     let long = stage.hosts[0].own.slice(0, 1025);
     let error = post(&mut stage, &SendRequest::new(1, datagram, long));
     assert!(matches!(error, Err(VerbsError::Stack(_))), "{error:?}");
     let error = post(
         &mut stage,
-        &SendRequest::inline(2, Operation::Send, b"to no peer"),
+        &SendRequest::inline(2, WorkOperation::Send, b"to no peer"),
     );
     assert!(matches!(error, Err(VerbsError::Stack(_))), "{error:?}");
-    let far = Operation::Datagram {
+    let far = WorkOperation::Datagram {
         to: Destination { host: std::net::Ipv6Addr::LOCALHOST.into(), pair: 5 },
         key: KEY,
     };
@@ -157,7 +157,7 @@ fn unsendable_datagrams_are_refused() {
 #[test]
 fn a_failed_datagram_stops_its_sender_alone() {
     let mut stage = stage(Engine::Interp);
-    let operation = Operation::Datagram { to: to(&stage, 1), key: KEY };
+    let operation = WorkOperation::Datagram { to: to(&stage, 1), key: KEY };
     receive(&mut stage, 40, 4096, 100);
     let beyond = Slice { at: SIZE as u64, ..stage.hosts[0].own.slice(0, 1) };
     post(&mut stage, &SendRequest::new(1, operation, beyond)).expect("there is room");
@@ -179,9 +179,9 @@ fn a_failed_datagram_stops_its_sender_alone() {
 /// Pairs of one kind drop packets of the other kind, and refuse its work.
 #[test]
 fn pairs_with_a_peer_take_no_datagrams() {
-    let mut stage = Stage::new(&program(Engine::Interp), 5, |_: &mut Connection| {});
+    let mut stage = Testbed::new(&program(Engine::Interp), 5, |_: &mut ConnectionAttributes| {});
     receive(&mut stage, 40, 4096, 100);
-    let datagram = Operation::Datagram { to: to(&stage, 1), key: 0 };
+    let datagram = WorkOperation::Datagram { to: to(&stage, 1), key: 0 };
     let error = post(&mut stage, &SendRequest::inline(1, datagram, b"hello"));
     assert!(matches!(error, Err(VerbsError::Stack(_))), "{error:?}");
     // A pair for datagrams on the first host, whose datagram names the connected pair.
@@ -209,7 +209,7 @@ fn pairs_with_a_peer_take_no_datagrams() {
 #[test]
 fn posting_requires_polling_completions() {
     let mut stage = stage(Engine::Interp);
-    let operation = Operation::Datagram { to: to(&stage, 1), key: KEY };
+    let operation = WorkOperation::Datagram { to: to(&stage, 1), key: KEY };
     let request = SendRequest::inline(1, operation, b"");
     let queue = stage.hosts[0].queue;
     for _ in 0..16_384 / 128 {

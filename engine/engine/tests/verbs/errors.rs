@@ -1,18 +1,18 @@
 //! Errors are reported as the InfiniBand architecture names them, and failed work writes no memory.
 
 use hawser_engine::verbs::{
-    Access, Connection, Opcode, Operation, QueuePairConfig, QueuePairState, Remote, SendRequest, Slice,
-    Status, VerbsError,
+    Access, ConnectionAttributes, Opcode, QueuePairConfig, QueuePairState, Remote, SendRequest, Slice,
+    Status, VerbsError, WorkOperation,
 };
 use hawser_load::Engine;
 
-use super::stage::{SIZE, Stage, program};
+use super::testbed::{SIZE, Testbed, program};
 
-fn no_change(_: &mut Connection) {}
+fn no_change(_: &mut ConnectionAttributes) {}
 
 /// Returns the status of the first host's work, and checks that its peer's memory is unchanged.
-fn outcome(change: impl Fn(&mut Connection), request: impl Fn(&Stage) -> SendRequest) -> Status {
-    let mut stage = Stage::new(&program(Engine::Interp), 7, change);
+fn outcome(change: impl Fn(&mut ConnectionAttributes), request: impl Fn(&Testbed) -> SendRequest) -> Status {
+    let mut stage = Testbed::new(&program(Engine::Interp), 7, change);
     let request = request(&stage);
     let now = stage.now;
     let host = &mut stage.hosts[0];
@@ -44,15 +44,15 @@ fn outcome(change: impl Fn(&mut Connection), request: impl Fn(&Stage) -> SendReq
     status
 }
 
-fn own(stage: &Stage, len: u64) -> Slice {
+fn own(stage: &Testbed, len: u64) -> Slice {
     stage.hosts[0].own.slice(0, len)
 }
 
-fn write(stage: &Stage, remote: Remote, len: u64) -> SendRequest {
-    SendRequest::new(1, Operation::Write(remote), own(stage, len))
+fn write(stage: &Testbed, remote: Remote, len: u64) -> SendRequest {
+    SendRequest::new(1, WorkOperation::Write(remote), own(stage, len))
 }
 
-fn shared(stage: &Stage, at: u64) -> Remote {
+fn shared(stage: &Testbed, at: u64) -> Remote {
     stage.hosts[1].shared.remote(at)
 }
 
@@ -60,7 +60,7 @@ fn shared(stage: &Stage, at: u64) -> Remote {
 /// behind.
 #[test]
 fn completion_queues_end_once_no_pair_uses_them() {
-    let mut stage = Stage::unconnected(&program(Engine::Interp), 7);
+    let mut stage = Testbed::unconnected(&program(Engine::Interp), 7);
     let (host, now) = (&mut stage.hosts[0], stage.now);
     assert_eq!(host.device.completion_queues(), 1);
     assert_eq!(host.device.destroy_queue(host.queue), Err(VerbsError::InUse));
@@ -88,19 +88,19 @@ fn completion_queues_end_once_no_pair_uses_them() {
 
 #[test]
 fn remote_memory_outside_a_region_is_not_written() {
-    let wrong_key = |stage: &Stage| write(stage, Remote { key: 12345, at: 0 }, 100);
+    let wrong_key = |stage: &Testbed| write(stage, Remote { key: 12345, at: 0 }, 100);
     assert_eq!(outcome(no_change, wrong_key), Status::RemoteAccess);
-    let beyond = |stage: &Stage| write(stage, shared(stage, SIZE as u64 - 99), 100);
+    let beyond = |stage: &Testbed| write(stage, shared(stage, SIZE as u64 - 99), 100);
     assert_eq!(outcome(no_change, beyond), Status::RemoteAccess);
-    let long = |stage: &Stage| write(stage, shared(stage, SIZE as u64 - 3999), 4000);
+    let long = |stage: &Testbed| write(stage, shared(stage, SIZE as u64 - 3999), 4000);
     assert_eq!(
         outcome(no_change, long),
         Status::RemoteAccess,
         "not even its first packets"
     );
-    let overflow = |stage: &Stage| write(stage, shared(stage, u64::MAX - 10), 100);
+    let overflow = |stage: &Testbed| write(stage, shared(stage, u64::MAX - 10), 100);
     assert_eq!(outcome(no_change, overflow), Status::RemoteAccess);
-    let local = |stage: &Stage| write(stage, Remote { key: stage.hosts[1].own.key(), at: 0 }, 100);
+    let local = |stage: &Testbed| write(stage, Remote { key: stage.hosts[1].own.key(), at: 0 }, 100);
     assert_eq!(
         outcome(no_change, local),
         Status::RemoteAccess,
@@ -110,37 +110,43 @@ fn remote_memory_outside_a_region_is_not_written() {
 
 #[test]
 fn a_pair_without_access_refuses_remote_operations() {
-    let nothing = |c: &mut Connection| c.access = Access::NONE;
-    let remote = |stage: &Stage| shared(stage, 0);
+    let nothing = |c: &mut ConnectionAttributes| c.access = Access::NONE;
+    let remote = |stage: &Testbed| shared(stage, 0);
     assert_eq!(outcome(nothing, |s| write(s, remote(s), 8)), Status::RemoteAccess);
-    let read = |s: &Stage| SendRequest::new(1, Operation::Read(remote(s)), own(s, 8));
+    let read = |s: &Testbed| SendRequest::new(1, WorkOperation::Read(remote(s)), own(s, 8));
     assert_eq!(outcome(nothing, read), Status::RemoteAccess);
-    let add = |s: &Stage| SendRequest::new(1, Operation::FetchAdd { remote: remote(s), add: 1 }, own(s, 8));
+    let add = |s: &Testbed| {
+        SendRequest::new(
+            1,
+            WorkOperation::FetchAdd { remote: remote(s), add: 1 },
+            own(s, 8),
+        )
+    };
     assert_eq!(outcome(nothing, add), Status::RemoteAccess);
 }
 
 #[test]
 fn an_atomic_operation_on_an_odd_address_is_invalid() {
-    let add = |s: &Stage| {
+    let add = |s: &Testbed| {
         let remote = shared(s, 4);
-        SendRequest::new(1, Operation::FetchAdd { remote, add: 1 }, own(s, 8))
+        SendRequest::new(1, WorkOperation::FetchAdd { remote, add: 1 }, own(s, 8))
     };
     assert_eq!(outcome(no_change, add), Status::RemoteInvalidRequest);
 }
 
 #[test]
 fn a_wrong_local_region_fails_at_once() {
-    let wrong = |s: &Stage| {
+    let wrong = |s: &Testbed| {
         SendRequest::new(
             1,
-            Operation::Write(shared(s, 0)),
+            WorkOperation::Write(shared(s, 0)),
             Slice { key: 9, at: 0, len: 10 },
         )
     };
     assert_eq!(outcome(no_change, wrong), Status::LocalProtection);
-    let beyond = |s: &Stage| {
+    let beyond = |s: &Testbed| {
         let local = s.hosts[0].own.slice(SIZE as u64 - 5, 10);
-        SendRequest::new(1, Operation::Read(shared(s, 0)), local)
+        SendRequest::new(1, WorkOperation::Read(shared(s, 0)), local)
     };
     assert_eq!(outcome(no_change, beyond), Status::LocalProtection);
 }
@@ -148,10 +154,10 @@ fn a_wrong_local_region_fails_at_once() {
 /// Work posted before work without memory is done; work posted behind it is not.
 #[test]
 fn a_protection_error_flushes_only_later_work() {
-    let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
+    let mut stage = Testbed::new(&program(Engine::Interp), 7, |_| {});
     let now = stage.now;
     let absent = Slice { key: 9, at: 0, len: 10 };
-    let remote = |at: u64| Operation::Write(stage.hosts[1].shared.remote(at));
+    let remote = |at: u64| WorkOperation::Write(stage.hosts[1].shared.remote(at));
     let good = stage.hosts[0].own.slice(0, 5_000);
     let requests = [
         SendRequest::new(1, remote(0), good),
@@ -184,22 +190,22 @@ fn a_protection_error_flushes_only_later_work() {
 
 #[test]
 fn a_send_without_a_receive_fails_after_its_rnr_retries() {
-    let send = |s: &Stage| SendRequest::new(1, Operation::Send, own(s, 8));
-    let few = |c: &mut Connection| c.rnr_retries = 3;
+    let send = |s: &Testbed| SendRequest::new(1, WorkOperation::Send, own(s, 8));
+    let few = |c: &mut ConnectionAttributes| c.rnr_retries = 3;
     assert_eq!(outcome(few, send), Status::ReceiverNotReady);
 }
 
 #[test]
 fn an_unreachable_pair_fails_after_its_retries() {
-    let send = |s: &Stage| SendRequest::new(1, Operation::Write(shared(s, 0)), own(s, 8));
-    let elsewhere = |c: &mut Connection| c.pair ^= 0x1000;
+    let send = |s: &Testbed| SendRequest::new(1, WorkOperation::Write(shared(s, 0)), own(s, 8));
+    let elsewhere = |c: &mut ConnectionAttributes| c.pair ^= 0x1000;
     assert_eq!(outcome(elsewhere, send), Status::RetriesExceeded);
 }
 
 /// A message longer than the memory posted for it fails at both ends, and so does the work posted behind it.
 #[test]
 fn a_message_that_is_too_long_fails_at_both_ends() {
-    let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
+    let mut stage = Testbed::new(&program(Engine::Interp), 7, |_| {});
     let now = stage.now;
     let [a, b] = &mut stage.hosts;
     for id in 0..2 {
@@ -207,7 +213,7 @@ fn a_message_that_is_too_long_fails_at_both_ends() {
         b.device
             .post_receive(&mut b.stack, now, b.pair, id, local)
             .expect("there is room");
-        let request = SendRequest::new(id, Operation::Send, a.own.slice(0, 11));
+        let request = SendRequest::new(id, WorkOperation::Send, a.own.slice(0, 11));
         a.device
             .post_send(&mut a.stack, now, a.pair, &request)
             .expect("there is room");
@@ -225,7 +231,7 @@ fn a_message_that_is_too_long_fails_at_both_ends() {
     assert_eq!(seen[0], [(0, Status::RemoteInvalidRequest), (1, Status::Flushed)]);
     assert_eq!(seen[1], [(0, Status::LocalLength), (1, Status::Flushed)]);
     let host = &mut stage.hosts[0];
-    let request = SendRequest::new(9, Operation::Send, Slice::default());
+    let request = SendRequest::new(9, WorkOperation::Send, Slice::default());
     host.device
         .post_send(&mut host.stack, now, host.pair, &request)
         .expect("it is flushed");
@@ -238,11 +244,15 @@ fn a_message_that_is_too_long_fails_at_both_ends() {
 /// If a region is removed under traffic, the peer gets an error, and no more bytes are written.
 #[test]
 fn a_region_may_end_under_traffic() {
-    let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
+    let mut stage = Testbed::new(&program(Engine::Interp), 7, |_| {});
     let now = stage.now;
     let [a, b] = &mut stage.hosts;
     a.own.write(0, &[1; 1 << 16]);
-    let request = SendRequest::new(1, Operation::Write(b.shared.remote(0)), a.own.slice(0, 1 << 17));
+    let request = SendRequest::new(
+        1,
+        WorkOperation::Write(b.shared.remote(0)),
+        a.own.slice(0, 1 << 17),
+    );
     a.device
         .post_send(&mut a.stack, now, a.pair, &request)
         .expect("there is room");
@@ -265,14 +275,14 @@ fn a_region_may_end_under_traffic() {
 
 #[test]
 fn a_send_invalidates_a_key_of_its_receiver() {
-    let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
+    let mut stage = Testbed::new(&program(Engine::Interp), 7, |_| {});
     let now = stage.now;
     let [a, b] = &mut stage.hosts;
     let local = b.own.slice(0, 10);
     b.device
         .post_receive(&mut b.stack, now, b.pair, 5, local)
         .expect("there is room");
-    let request = SendRequest::inline(1, Operation::SendInvalidate(b.shared.key()), b"enough");
+    let request = SendRequest::inline(1, WorkOperation::SendInvalidate(b.shared.key()), b"enough");
     a.device
         .post_send(&mut a.stack, now, a.pair, &request)
         .expect("there is room");
@@ -296,7 +306,7 @@ fn a_send_invalidates_a_key_of_its_receiver() {
 
 #[test]
 fn a_queue_pair_passes_through_its_states_in_order() {
-    let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
+    let mut stage = Testbed::new(&program(Engine::Interp), 7, |_| {});
     let host = &mut stage.hosts[0];
     let config = hawser_engine::verbs::QueuePairConfig {
         domain: host.domain,
@@ -305,15 +315,15 @@ fn a_queue_pair_passes_through_its_states_in_order() {
         signal_all: false,
     };
     let pair = host.device.queue_pair(config);
-    let request = SendRequest::inline(1, Operation::Send, b"early");
+    let request = SendRequest::inline(1, WorkOperation::Send, b"early");
     let error = host.device.post_send(&mut host.stack, stage.now, pair, &request);
     let state = QueuePairState::Reset;
     assert_eq!(error, Err(VerbsError::State { state, what: "send" }));
-    let connection = Connection::new([10, 0, 0, 2].into(), 5);
+    let connection = ConnectionAttributes::new([10, 0, 0, 2].into(), 5);
     let error = host.device.connect(&mut host.stack, stage.now, pair, &connection);
     assert_eq!(error, Err(VerbsError::State { state, what: "become RTR" }));
     host.device.to_init(pair).expect("it is new");
-    let wrong = Connection { mtu: 1000, ..connection };
+    let wrong = ConnectionAttributes { mtu: 1000, ..connection };
     assert!(matches!(
         host.device.connect(&mut host.stack, stage.now, pair, &wrong),
         Err(VerbsError::Stack(_))

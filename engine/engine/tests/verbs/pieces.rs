@@ -2,12 +2,12 @@
 //! over them.
 
 use hawser_engine::verbs::{
-    Datagrams, Destination, MAX_PIECES, Operation, QueuePairConfig, QueuePairState, SendRequest, Slice,
-    Slices, Status, VerbsError, WorkCompletion,
+    Datagrams, Destination, MAX_PIECES, QueuePairConfig, QueuePairState, SendRequest, Slice, Slices, Status,
+    VerbsError, WorkCompletion, WorkOperation,
 };
 use hawser_load::Engine;
 
-use super::stage::{SIZE, Stage, address, program};
+use super::testbed::{SIZE, Testbed, address, program};
 
 /// Lengths that begin and end inside packets of 1,024 bytes and at their bounds, 5,000 in all.
 const LENGTHS: [usize; 7] = [3, 1_021, 0, 1_024, 2_500, 1, 451];
@@ -15,8 +15,8 @@ const LENGTHS: [usize; 7] = [3, 1_021, 0, 1_024, 2_500, 1, 451];
 const OTHERS: [usize; 4] = [2_049, 1, 2_000, 950];
 const TOTAL: usize = 5_000;
 
-fn connected() -> Stage {
-    Stage::new(&program(Engine::Interp), 7, |_| {})
+fn connected() -> Testbed {
+    Testbed::new(&program(Engine::Interp), 7, |_| {})
 }
 
 /// Returns the places of pieces with these lengths in a region: separated from one another, the last ones
@@ -30,7 +30,7 @@ fn places(lengths: &[usize]) -> Vec<(usize, usize)> {
     lengths.iter().map(place).collect()
 }
 
-fn own(stage: &Stage, host: usize, lengths: &[usize]) -> Slices {
+fn own(stage: &Testbed, host: usize, lengths: &[usize]) -> Slices {
     let own = &stage.hosts[host].own;
     let slice = |(at, len)| own.slice(at as u64, len as u64);
     places(lengths).into_iter().map(slice).collect::<Vec<_>>().into()
@@ -43,7 +43,7 @@ fn random(len: usize) -> Vec<u8> {
 }
 
 /// Fills a host's pieces with bytes, in order.
-fn fill(stage: &Stage, host: usize, lengths: &[usize], mut bytes: &[u8]) {
+fn fill(stage: &Testbed, host: usize, lengths: &[usize], mut bytes: &[u8]) {
     for (at, len) in places(lengths) {
         let (now, later) = bytes.split_at(len);
         stage.hosts[host].own.write(at, now);
@@ -52,7 +52,7 @@ fn fill(stage: &Stage, host: usize, lengths: &[usize], mut bytes: &[u8]) {
 }
 
 /// Returns the bytes of a host's pieces, and checks that those around them are unchanged.
-fn gathered(stage: &Stage, host: usize, lengths: &[usize]) -> Vec<u8> {
+fn gathered(stage: &Testbed, host: usize, lengths: &[usize]) -> Vec<u8> {
     let mut bytes = stage.hosts[host].own.region().bytes().to_vec();
     let mut all = Vec::new();
     for (at, len) in places(lengths) {
@@ -66,12 +66,12 @@ fn gathered(stage: &Stage, host: usize, lengths: &[usize]) -> Vec<u8> {
     all
 }
 
-fn post(stage: &mut Stage, request: &SendRequest) -> Result<(), VerbsError> {
+fn post(stage: &mut Testbed, request: &SendRequest) -> Result<(), VerbsError> {
     let (now, host) = (stage.now, &mut stage.hosts[0]);
     host.device.post_send(&mut host.stack, now, host.pair, request)
 }
 
-fn receive(stage: &mut Stage, host: usize, local: impl Into<Slices>) -> Result<(), VerbsError> {
+fn receive(stage: &mut Testbed, host: usize, local: impl Into<Slices>) -> Result<(), VerbsError> {
     let now = stage.now;
     let there = &mut stage.hosts[host];
     there
@@ -80,7 +80,7 @@ fn receive(stage: &mut Stage, host: usize, local: impl Into<Slices>) -> Result<(
 }
 
 /// Returns the next completion of a host.
-fn next(stage: &mut Stage, host: usize) -> WorkCompletion {
+fn next(stage: &mut Testbed, host: usize) -> WorkCompletion {
     let mut seen = None;
     stage.run(|hosts, _| {
         seen = hosts[host].device.poll(hosts[host].queue);
@@ -89,7 +89,7 @@ fn next(stage: &mut Stage, host: usize) -> WorkCompletion {
     seen.expect("work ends")
 }
 
-fn succeed(stage: &mut Stage, host: usize, len: usize) {
+fn succeed(stage: &mut Testbed, host: usize, len: usize) {
     let done = next(stage, host);
     assert_eq!((done.status, done.len), (Status::Success, len as u64), "{done:?}");
 }
@@ -101,7 +101,7 @@ fn a_message_is_gathered_and_scattered() {
     fill(&stage, 0, &LENGTHS, &bytes);
     let local = own(&stage, 1, &OTHERS);
     receive(&mut stage, 1, local).expect("there is room");
-    let request = SendRequest::new(1, Operation::Send, own(&stage, 0, &LENGTHS));
+    let request = SendRequest::new(1, WorkOperation::Send, own(&stage, 0, &LENGTHS));
     post(&mut stage, &request).expect("there is room");
     succeed(&mut stage, 1, TOTAL);
     succeed(&mut stage, 0, TOTAL);
@@ -115,12 +115,12 @@ fn a_write_is_gathered_and_a_read_is_scattered() {
     let bytes = random(TOTAL);
     fill(&stage, 0, &LENGTHS, &bytes);
     let remote = stage.hosts[1].shared.remote(100);
-    let request = SendRequest::new(1, Operation::Write(remote), own(&stage, 0, &LENGTHS));
+    let request = SendRequest::new(1, WorkOperation::Write(remote), own(&stage, 0, &LENGTHS));
     post(&mut stage, &request).expect("there is room");
     succeed(&mut stage, 0, TOTAL);
     assert_eq!(stage.hosts[1].shared.region().bytes()[100..100 + TOTAL], bytes);
     fill(&stage, 0, &LENGTHS, &[0; TOTAL]);
-    let request = SendRequest::new(2, Operation::Read(remote), own(&stage, 0, &OTHERS));
+    let request = SendRequest::new(2, WorkOperation::Read(remote), own(&stage, 0, &OTHERS));
     post(&mut stage, &request).expect("there is room");
     succeed(&mut stage, 0, TOTAL);
     assert_eq!(gathered(&stage, 0, &OTHERS), bytes);
@@ -132,7 +132,7 @@ fn the_result_of_an_atomic_operation_is_scattered() {
     let mut stage = connected();
     stage.hosts[1].shared.write(16, &[1, 2, 3, 4, 5, 6, 7, 8]);
     let remote = stage.hosts[1].shared.remote(16);
-    let operation = Operation::FetchAdd { remote, add: 1 };
+    let operation = WorkOperation::FetchAdd { remote, add: 1 };
     let request = SendRequest::new(1, operation, own(&stage, 0, &[5, 3]));
     post(&mut stage, &request).expect("there is room");
     succeed(&mut stage, 0, 8);
@@ -141,7 +141,7 @@ fn the_result_of_an_atomic_operation_is_scattered() {
 
 #[test]
 fn a_datagram_is_gathered_and_scattered() {
-    let mut stage = Stage::unconnected(&program(Engine::Interp), 7);
+    let mut stage = Testbed::unconnected(&program(Engine::Interp), 7);
     for host in &mut stage.hosts {
         let datagrams = Datagrams::new(4);
         host.device
@@ -155,7 +155,7 @@ fn a_datagram_is_gathered_and_scattered() {
     let to = Destination { host: address(1), pair: stage.hosts[1].pair.number() };
     let request = SendRequest::new(
         1,
-        Operation::Datagram { to, key: 4 },
+        WorkOperation::Datagram { to, key: 4 },
         own(&stage, 0, &[1, 900, 99]),
     );
     post(&mut stage, &request).expect("there is room");
@@ -168,7 +168,7 @@ fn a_datagram_is_gathered_and_scattered() {
 fn more_pieces_than_a_list_takes_are_refused() {
     let mut stage = connected();
     let piece = stage.hosts[0].own.slice(0, 1);
-    let request = |count: usize| SendRequest::new(1, Operation::Send, vec![piece; count]);
+    let request = |count: usize| SendRequest::new(1, WorkOperation::Send, vec![piece; count]);
     let too_many = post(&mut stage, &request(MAX_PIECES + 1)).expect_err("one too many");
     assert!(matches!(too_many, VerbsError::Stack(_)), "{too_many}");
     receive(&mut stage, 0, vec![piece; MAX_PIECES + 1]).expect_err("one too many");
@@ -182,14 +182,14 @@ fn more_pieces_than_a_list_takes_are_refused() {
 /// piece may not be written.
 #[test]
 fn a_piece_that_may_not_be_used_fails_its_work() {
-    let host_with = |bad: &dyn Fn(&Stage) -> Slice, is_read: bool| {
+    let host_with = |bad: &dyn Fn(&Testbed) -> Slice, is_read: bool| {
         let mut stage = connected();
         let remote = stage.hosts[1].shared.remote(0);
         stage.hosts[1].shared.write(0, &[5; 100]);
         let operation = if is_read {
-            Operation::Read(remote)
+            WorkOperation::Read(remote)
         } else {
-            Operation::Write(remote)
+            WorkOperation::Write(remote)
         };
         let slices = [stage.hosts[0].own.slice(0, 50), bad(&stage)];
         post(&mut stage, &SendRequest::new(1, operation, slices)).expect("there is room");
@@ -199,8 +199,8 @@ fn a_piece_that_may_not_be_used_fails_its_work() {
         assert!(host.own.region().bytes().iter().all(|byte| *byte == 0));
         assert_eq!(stage.hosts[1].shared.region().bytes()[..100], [5; 100]);
     };
-    let beyond = |stage: &Stage| stage.hosts[0].own.slice(SIZE as u64 - 49, 50);
-    let absent = |stage: &Stage| Slice { key: stage.hosts[0].own.key() ^ 1, at: 0, len: 50 };
+    let beyond = |stage: &Testbed| stage.hosts[0].own.slice(SIZE as u64 - 49, 50);
+    let absent = |stage: &Testbed| Slice { key: stage.hosts[0].own.key() ^ 1, at: 0, len: 50 };
     for is_read in [false, true] {
         host_with(&beyond, is_read);
         host_with(&absent, is_read);
@@ -212,7 +212,7 @@ fn a_piece_that_may_not_be_used_fails_its_work() {
 #[test]
 fn lists_end_with_their_work() {
     let mut stage = connected();
-    let quiet = |stage: &mut Stage| {
+    let quiet = |stage: &mut Testbed| {
         let host = &mut stage.hosts[0];
         host.device.queue_pair(QueuePairConfig {
             domain: host.domain,
@@ -239,7 +239,7 @@ fn lists_end_with_their_work() {
         host.device.destroy(&mut host.stack, now, pair);
     }
     let remote = stage.hosts[1].shared.remote(0);
-    let request = SendRequest::new(1, Operation::Write(remote), [piece, piece]);
+    let request = SendRequest::new(1, WorkOperation::Write(remote), [piece, piece]);
     for _ in 0..30 {
         let posted = (0..).map_while(|_| post(&mut stage, &request).ok()).count();
         assert_eq!(posted, 128);

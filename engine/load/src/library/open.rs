@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hawser_driver::{Memory, compile_with};
+use hawser_driver::{MemoryLoader, compile_with};
 use hawser_emit_c::Machine;
 use hawser_emit_c::abi::{ABI, Entry, RawProgram};
 use hawser_ir::Module;
@@ -183,7 +183,7 @@ fn checked_texts(path: &Path, file: &File) -> Result<Arc<Module>, LibraryError> 
     let (main, _) = texts
         .first()
         .ok_or_else(|| LibraryError::Foreign(path.to_owned()))?;
-    let compilation = compile_with(&Memory::new(texts.iter().cloned()), Path::new(main));
+    let compilation = compile_with(&MemoryLoader::new(texts.iter().cloned()), Path::new(main));
     checked(compilation).map(Arc::new).map_err(LibraryError::Rejected)
 }
 

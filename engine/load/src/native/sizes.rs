@@ -5,7 +5,7 @@
 use std::mem::MaybeUninit;
 
 use hawser_ir::buf::Regions;
-use hawser_ir::{Base, Chain, ContextId, Module, When};
+use hawser_ir::{Base, Chain, ContextId, Module, Precondition};
 
 use crate::RunError;
 use crate::limits::MAX_CONTEXTS;
@@ -50,7 +50,7 @@ impl Sizes {
     ///
     /// # Errors
     /// [`RunError::Contexts`] for a program with too many context types.
-    pub(super) fn of(module: &Module) -> Result<Sizes, RunError> {
+    pub(super) fn from_module(module: &Module) -> Result<Sizes, RunError> {
         if module.contexts.len() > MAX_CONTEXTS {
             return Err(RunError::Contexts { program: module.name.clone(), count: module.contexts.len() });
         }
@@ -165,10 +165,10 @@ fn touched<'a>(
     chain: &'a Chain,
     keyed_type: usize,
 ) -> impl Iterator<Item = ContextId> + 'a {
-    let runs = move |when: When| match when {
-        When::Always => true,
-        When::Found(id) => id.0 as usize + 1 == keyed_type,
-        When::NotFound => keyed_type == 0,
+    let runs = move |when: Precondition| match when {
+        Precondition::Always => true,
+        Precondition::Found(id) => id.0 as usize + 1 == keyed_type,
+        Precondition::NotFound => keyed_type == 0,
     };
     chain.globals.iter().copied().filter(move |id| {
         let mut handed = chain

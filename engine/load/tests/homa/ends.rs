@@ -6,7 +6,7 @@ use super::*;
 
 /// Delivers the first or last bytes of a request of 3,000 bytes from a host that states this version of the
 /// cutoffs.
-fn put_part(stage: &mut Stage, (host, call): (u8, u64), from: u64, version: u64) {
+fn put_part(stage: &mut Testbed, (host, call): (u8, u64), from: u64, version: u64) {
     let fields = [
         (SPORT, PORT),
         (DPORT, 80),
@@ -23,7 +23,7 @@ fn put_part(stage: &mut Stage, (host, call): (u8, u64), from: u64, version: u64)
 /// of its call releases the place for another host.
 #[test]
 fn a_call_that_states_its_number_later_gives_its_place_back() {
-    let mut stage = Stage::new(&[("UNPROVEN", 1)]);
+    let mut stage = Testbed::new(&[("UNPROVEN", 1)]);
     put_part(&mut stage, (1, CALL), 0, 1);
     assert_eq!(kinds(&stage.take()), NOTHING);
     put_part(&mut stage, (1, CALL + 2), 0, 1);
@@ -43,7 +43,7 @@ fn a_call_that_states_its_number_later_gives_its_place_back() {
 /// after 100 ms.
 #[test]
 fn a_call_that_ends_gives_its_place_back() {
-    let mut stage = Stage::new(&[("UNPROVEN", 1)]);
+    let mut stage = Testbed::new(&[("UNPROVEN", 1)]);
     for host in 1..4 {
         put_part(&mut stage, (host, CALL), 0, 1);
         stage.take();
@@ -59,7 +59,7 @@ fn a_call_that_ends_gives_its_place_back() {
 /// more. Each rejection counts as a sign of life, once for each version.
 #[test]
 fn a_client_rejected_late_keeps_waiting() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = stage.call(10);
     let id = stage.take()[0].get(SENDER_ID) | 1;
     for _ in 0..2 {
@@ -79,7 +79,7 @@ fn a_client_rejected_late_keeps_waiting() {
 /// (`homa_need_ack_pkt`).
 #[test]
 fn a_finished_call_is_acknowledged_when_its_server_asks() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     for port in [80, 81] {
         let ask = |number: u64| {
             let fields = [(SPORT, PORT), (DPORT, port), (SENDER_ID, number)];
@@ -96,14 +96,14 @@ fn a_finished_call_is_acknowledged_when_its_server_asks() {
 /// reply had begun is remembered.
 #[test]
 fn an_aborted_call_is_remembered_when_its_reply_had_begun() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.request(1, 1, (0, 1));
     stage.take();
     let (call, _) = stage.accepted();
     stage.stack.abort(stage.now, call);
     stage.take();
     assert_eq!(stage.stack.contexts(), 1, "the endpoint");
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let (call, _) = stage.replies(10);
     stage.stack.abort(stage.now, call);
     stage.take();

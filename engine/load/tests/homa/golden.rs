@@ -66,8 +66,8 @@ fn recorded(name: &str, id: u64) -> Vec<u8> {
 }
 
 /// Returns a stage with a call of 70,000 bytes under way, the call, and its number at the server.
-fn calling() -> (Stage, Handle, u64) {
-    let mut stage = Stage::new(&[]);
+fn calling() -> (Testbed, Handle, u64) {
+    let mut stage = Testbed::new(&[]);
     stage.end.caps.tx_csum = false; // arrivals have no verified checksum
     let call = stage.call(70_000);
     let id = stage.take()[0].get(SENDER_ID) | 1;
@@ -76,7 +76,7 @@ fn calling() -> (Stage, Handle, u64) {
 
 #[test]
 fn packets_of_the_module_are_taken() {
-    let take = |stage: &mut Stage, bytes: Vec<u8>| {
+    let take = |stage: &mut Testbed, bytes: Vec<u8>| {
         stage.put_from(1, &bytes);
         stage.take()
     };
@@ -102,7 +102,7 @@ fn packets_of_the_module_are_taken() {
     take(&mut stage, recorded("cutoffs", id));
     stage.call(10);
     assert_eq!(stage.take()[0].get(DATA_CUTOFF_VERSION), 1);
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let (call, _) = stage.replies(10);
     take(&mut stage, recorded("ack", CALL));
     assert_eq!(stage.end_of(call), Some(&Notice::Closed));
@@ -145,7 +145,7 @@ fn packets_equal_those_of_the_homa_modules_header() {
     let arguments = RECORDED_FOR.map(|number| number.to_string());
     let made = Command::new(&program).args(arguments).output().expect("it runs");
     assert_eq!(String::from_utf8_lossy(&made.stdout), RECORDED, "golden.txt");
-    let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
+    let mut stage = Testbed::new(&[("FIFO_GRANT", 0)]);
     stage.call(70_000);
     let data = stage.take().swap_remove(0);
     let golden = Golden::new(&program, data.get(SENDER_ID), 0);
@@ -187,7 +187,7 @@ fn packets_equal_those_of_the_homa_modules_header() {
     // Packets about a request: GRANT, CUTOFFS, RESEND; BUSY; NEED_ACK after its reply; and UNKNOWN for an
     // unknown call.
     let golden = Golden::new(&program, CALL | 1, 0);
-    let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
+    let mut stage = Testbed::new(&[("FIFO_GRANT", 0)]);
     stage.request(70_000, 3_000, (1_000, 2_000));
     golden.packet("grant", &stage.take()[0]);
     stage.put(
@@ -201,7 +201,7 @@ fn packets_equal_those_of_the_homa_modules_header() {
     );
     golden.packet("cutoffs", &stage.take()[0]);
     golden.packet("resend", &stage.wait(5_000)[0]);
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.put(RESEND, &[], &[]);
     golden.packet("unknown", &stage.take()[0]);
     stage.request(1, 1, (0, 1));

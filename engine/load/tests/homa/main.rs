@@ -39,7 +39,7 @@ fn hosts_with_equal_params_need_no_cutoffs_packet() {
         ("CUTOFF_2", 60),
         ("CUTOFF_1", 70),
     ];
-    let mut stage = wire::Stage::new(&params);
+    let mut stage = wire::Testbed::new(&params);
     for (len, priority) in [
         (10, 7),
         (20, 6),

@@ -12,12 +12,12 @@ fn a_message_too_long_for_its_path_fails_at_once() {
 }
 
 /// Returns the first packets of a message of this many bytes, as frames.
-fn frames(stage: &mut Stage) -> Vec<Vec<u8>> {
+fn frames(stage: &mut Testbed) -> Vec<Vec<u8>> {
     while stage.stack.poll(stage.now, &mut stage.end).expect("a cable") {}
     stage.end.outbound.lock().drain(..).collect()
 }
 
-fn put_too_big(stage: &mut Stage, mtu: u16, frame: &[u8]) {
+fn put_too_big(stage: &mut Testbed, mtu: u16, frame: &[u8]) {
     stage.end.inbound.lock().push_back(calls::too_big(mtu, frame));
     stage.take();
 }
@@ -25,7 +25,7 @@ fn put_too_big(stage: &mut Stage, mtu: u16, frame: &[u8]) {
 /// Any host can quote a packet with a forged length.
 #[test]
 fn a_message_that_fits_its_path_goes_on() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = stage.call(1_000);
     let mut frame = frames(&mut stage).remove(0);
     frame[2..4].copy_from_slice(&1_500_u16.to_be_bytes());
@@ -38,7 +38,7 @@ fn a_message_that_fits_its_path_goes_on() {
 /// A reply shows that the request has arrived, so that errors about its copies do not count.
 #[test]
 fn a_request_that_has_arrived_does_not_end_its_call() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = stage.call(3_000);
     let frame = frames(&mut stage).remove(0);
     let number = u64::from_be_bytes(frame[40..48].try_into().expect("eight"));
@@ -57,7 +57,7 @@ fn a_request_that_has_arrived_does_not_end_its_call() {
 /// A reply that does not fit its path ends once, at its server. The call is not served again.
 #[test]
 fn a_reply_that_does_not_fit_its_path_ends() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.request(1, 1, (0, 1));
     stage.take();
     let (call, _) = stage.accepted();

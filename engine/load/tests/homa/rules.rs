@@ -19,7 +19,7 @@ const FULL: u64 = 1_500 - 20 - 56;
 
 #[test]
 fn packets_are_laid_out_as_the_module_has_them() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.call(70_000);
     let sent = stage.take();
     let mut at = 0;
@@ -41,7 +41,7 @@ fn packets_are_laid_out_as_the_module_has_them() {
     }
     assert_eq!(at, 60_000);
     // A request with a gap that also lacks all its other unscheduled bytes causes RESEND, GRANT and CUTOFFS.
-    let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
+    let mut stage = Testbed::new(&[("FIFO_GRANT", 0)]);
     stage.request(70_000, 3_000, (1_000, 2_000));
     let grant = &stage.take()[0];
     assert_eq!(
@@ -96,10 +96,10 @@ fn packets_are_laid_out_as_the_module_has_them() {
 
 #[test]
 fn unscheduled_bytes_use_the_priority_of_the_peers_cutoffs() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.call(10);
     assert_eq!(stage.take()[0].priority, 6, "before the peer said anything");
-    let id = |stage: &mut Stage| {
+    let id = |stage: &mut Testbed| {
         stage.call(10);
         stage.take()[0].get(SENDER_ID) | 1
     };
@@ -154,8 +154,8 @@ fn unscheduled_bytes_use_the_priority_of_the_peers_cutoffs() {
 
 #[test]
 fn a_sender_with_other_cutoffs_is_informed_once_a_millisecond() {
-    let mut stage = Stage::new(&[]);
-    let old = |stage: &mut Stage, at: u64| {
+    let mut stage = Testbed::new(&[]);
+    let old = |stage: &mut Testbed, at: u64| {
         stage.put(
             DATA,
             &[(MESSAGE_LENGTH, 1_000), (INCOMING, 1_000), (SEGMENT_OFFSET, at)],
@@ -173,14 +173,14 @@ fn a_sender_with_other_cutoffs_is_informed_once_a_millisecond() {
 }
 
 /// Starts a call and returns its id as the peer sends it, after the unscheduled bytes have left.
-fn sending(stage: &mut Stage, len: usize) -> u64 {
+fn sending(stage: &mut Testbed, len: usize) -> u64 {
     stage.call(len);
     stage.take()[0].get(SENDER_ID) | 1
 }
 
 #[test]
 fn a_grant_releases_bytes_at_its_priority_up_to_the_end() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = sending(&mut stage, 70_000);
     assert_eq!(
         kinds(&stage.wait(1_000)),
@@ -221,7 +221,7 @@ fn a_grant_releases_bytes_at_its_priority_up_to_the_end() {
 
 /// Delivers the first packet of a request, with the number of the call and its host: 1,000 bytes, and no more
 /// unscheduled ones.
-fn begins(stage: &mut Stage, host: u8, call: u64, len: u64) -> Vec<Packet> {
+fn begins(stage: &mut Testbed, host: u8, call: u64, len: u64) -> Vec<Packet> {
     let fields = [
         (SPORT, PORT),
         (DPORT, 80),
@@ -236,7 +236,7 @@ fn begins(stage: &mut Stage, host: u8, call: u64, len: u64) -> Vec<Packet> {
 
 #[test]
 fn grants_go_to_the_shortest_remainder_one_per_host() {
-    let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
+    let mut stage = Testbed::new(&[("FIFO_GRANT", 0)]);
     let granted = |packets: Vec<Packet>| -> Vec<(u64, u64, u64)> {
         packets
             .iter()
@@ -272,7 +272,7 @@ fn grants_go_to_the_shortest_remainder_one_per_host() {
 
 #[test]
 fn a_ninth_host_waits_for_a_grant() {
-    let mut stage = Stage::new(&[("FIFO_GRANT", 0), ("MAX_INCOMING", 10_000_000)]);
+    let mut stage = Testbed::new(&[("FIFO_GRANT", 0), ("MAX_INCOMING", 10_000_000)]);
     for host in 1..9 {
         assert_eq!(kinds(&begins(&mut stage, host, 2, 100_000)), [GRANT]);
     }
@@ -286,7 +286,7 @@ fn a_ninth_host_waits_for_a_grant() {
 
 #[test]
 fn without_a_window_messages_share_the_incoming_limit() {
-    let mut stage = Stage::new(&[("FIFO_GRANT", 0), ("WINDOW", 0), ("MAX_INCOMING", 400_000)]);
+    let mut stage = Testbed::new(&[("FIFO_GRANT", 0), ("WINDOW", 0), ("MAX_INCOMING", 400_000)]);
     let offsets =
         |packets: Vec<Packet>| -> Vec<u64> { packets.iter().map(|p| p.get(GRANT_OFFSET)).collect() };
     assert_eq!(offsets(begins(&mut stage, 1, 2, 500_000)), [201_000]);
@@ -295,7 +295,7 @@ fn without_a_window_messages_share_the_incoming_limit() {
 
 #[test]
 fn the_oldest_message_gets_a_share_at_the_highest_priority() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     begins(&mut stage, 1, 2, 900_000);
     stage.wait(400);
     let sent = begins(&mut stage, 1, 4, 500_000);
@@ -322,9 +322,9 @@ fn the_oldest_message_gets_a_share_at_the_highest_priority() {
 
 #[test]
 fn requested_bytes_are_sent_again_and_count_as_granted() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = sending(&mut stage, 70_000);
-    let ask = |stage: &mut Stage, offset: u64, len: u64| {
+    let ask = |stage: &mut Testbed, offset: u64, len: u64| {
         stage.put(
             RESEND,
             &[
@@ -366,7 +366,7 @@ fn requested_bytes_are_sent_again_and_count_as_granted() {
 
 #[test]
 fn forged_resends_are_not_amplified() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = sending(&mut stage, 1_000_000);
     stage.put(GRANT, &[(SENDER_ID, id), (GRANT_OFFSET, 1_000_000)], &[]);
     assert_eq!(data_bytes(&stage.take()), 940_000);
@@ -405,7 +405,7 @@ fn forged_resends_are_not_amplified() {
 
 #[test]
 fn a_server_that_forgot_a_call_receives_it_again() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = sending(&mut stage, 70_000);
     stage.put(GRANT, &[(SENDER_ID, id), (GRANT_OFFSET, 70_000)], &[]);
     stage.take();
@@ -432,7 +432,7 @@ fn a_server_that_forgot_a_call_receives_it_again() {
 
 #[test]
 fn a_client_that_forgot_a_call_ends_it_at_the_server() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.request(2, 2, (0, 1));
     stage.take();
     assert_eq!(stage.stack.contexts(), 2);
@@ -443,7 +443,7 @@ fn a_client_that_forgot_a_call_ends_it_at_the_server() {
         1,
         "it was rebooted in the middle of its request"
     );
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let (call, _) = stage.replies(10);
     stage.put(UNKNOWN, &[], &[]);
     stage.take();
@@ -452,7 +452,7 @@ fn a_client_that_forgot_a_call_ends_it_at_the_server() {
 
 /// Checks that late packets of the test's call get no answer. Its request of one byte was served, and is not
 /// served again.
-pub fn is_remembered(stage: &mut Stage) {
+pub fn is_remembered(stage: &mut Testbed) {
     stage.request(1, 1, (0, 1));
     stage.put(DATA, &[(MESSAGE_LENGTH, 1), (INCOMING, 1)], &[9]); // from a sender with other cutoffs
     stage.put(RESEND, &[(RESEND_LENGTH, 0xffff_ffff)], &[]);
@@ -468,7 +468,7 @@ pub fn is_remembered(stage: &mut Stage) {
 /// most 20 ms.
 #[test]
 fn an_abandoned_reply_is_not_restarted() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let (call, _) = stage.replies(10);
     stage.wait(100_000);
     assert_eq!(stage.end_of(call), Some(&Notice::Failed(Errno(110))), "ETIMEDOUT");
@@ -486,7 +486,7 @@ fn an_abandoned_reply_is_not_restarted() {
 /// number that only that host can state.
 #[test]
 fn a_spoofed_flood_leaves_room_for_a_receiving_host() {
-    let mut stage = Stage::new(&[("UNPROVEN", 8)]);
+    let mut stage = Testbed::new(&[("UNPROVEN", 8)]);
     let request = |call: u64, version: u64| {
         let fields = [
             (SPORT, PORT),
@@ -520,7 +520,7 @@ fn a_spoofed_flood_leaves_room_for_a_receiving_host() {
 /// A rejected client asks for its reply, and begins the call anew with the number that it received.
 #[test]
 fn a_client_that_was_turned_away_states_its_number() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.call(10);
     let id = stage.take()[0].get(SENDER_ID) | 1;
     stage.put(CUTOFFS, &[(SENDER_ID, id), (CUTOFF_VERSION, 777)], &[]);
@@ -536,7 +536,7 @@ fn a_client_that_was_turned_away_states_its_number() {
 
 #[test]
 fn a_call_closed_without_a_reply_is_not_restarted() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.request(1, 1, (0, 1));
     stage.take();
     let (call, _) = stage.accepted();
@@ -551,7 +551,7 @@ fn a_call_closed_without_a_reply_is_not_restarted() {
 }
 
 /// Makes a call and replies to it. Returns its number.
-pub fn whole_call(stage: &mut Stage) -> (u64, Vec<Packet>) {
+pub fn whole_call(stage: &mut Testbed) -> (u64, Vec<Packet>) {
     stage.call(10);
     let sent = stage.take();
     let id = sent[0].get(SENDER_ID);
@@ -568,7 +568,7 @@ pub fn whole_call(stage: &mut Stage) -> (u64, Vec<Packet>) {
 
 #[test]
 fn acknowledgements_ride_on_data_or_are_many_in_one_packet() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let (first, sent) = whole_call(&mut stage);
     assert_eq!(kinds(&sent), [DATA], "nothing is acknowledged at once");
     let (second, sent) = whole_call(&mut stage);
@@ -618,7 +618,7 @@ fn acknowledgements_ride_on_data_or_are_many_in_one_packet() {
 
 #[test]
 fn an_acknowledgement_in_data_ends_a_call_of_another_port() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let (call, _) = stage.replies(10);
     // The data is for another port of the host.
     let fields = [
@@ -636,7 +636,7 @@ fn an_acknowledgement_in_data_ends_a_call_of_another_port() {
 
 #[test]
 fn a_client_without_the_whole_reply_answers_need_ack_by_resend() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = sending(&mut stage, 10);
     stage.put(
         DATA,
@@ -663,7 +663,7 @@ fn a_client_without_the_whole_reply_answers_need_ack_by_resend() {
 
 #[test]
 fn the_message_with_the_least_left_is_sent_first() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.end.takes = 3_000;
     stage.call(50_000);
     let lens = |packets: &[Packet]| -> Vec<u64> { packets.iter().map(|p| p.get(MESSAGE_LENGTH)).collect() };
@@ -678,7 +678,7 @@ fn the_message_with_the_least_left_is_sent_first() {
 
 #[test]
 fn a_host_that_refuses_ends_the_call_at_once() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = stage.call(10);
     stage.take();
     let frame = {
@@ -714,7 +714,7 @@ fn a_host_that_refuses_ends_the_call_at_once() {
 #[test]
 fn a_request_that_is_too_long_is_refused() {
     for (len, at) in [(1_000_001, 0), (0xffff_ffff, 0xffff_fffe)] {
-        let mut stage = Stage::new(&[]);
+        let mut stage = Testbed::new(&[]);
         let fields = [(MESSAGE_LENGTH, len), (INCOMING, 100), (SEGMENT_OFFSET, at)];
         stage.put(DATA, &fields, b"x");
         assert_eq!(stage.take()[0].bytes[..2], [3, 3], "{len} bytes");
@@ -724,7 +724,7 @@ fn a_request_that_is_too_long_is_refused() {
 
 #[test]
 fn a_reply_that_is_too_long_ends_its_call() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = stage.call(10);
     let id = stage.take()[0].get(SENDER_ID) | 1;
     let fields = [(SENDER_ID, id), (MESSAGE_LENGTH, 1_000_001), (INCOMING, 60_000)];
@@ -735,10 +735,10 @@ fn a_reply_that_is_too_long_ends_its_call() {
 
 #[test]
 fn malformed_packets_are_dropped() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let good = [(MESSAGE_LENGTH, 100), (INCOMING, 100), (DATA_CUTOFF_VERSION, 1)];
     let bad = |fields: &[(Field, u64)], data: &[u8]| {
-        let mut stage = Stage::new(&[]);
+        let mut stage = Testbed::new(&[]);
         stage.put(DATA, &[&good, fields].concat(), data);
         assert_eq!(kinds(&stage.take()), NOTHING, "{fields:?}");
         assert_eq!(stage.stack.contexts(), 1, "{fields:?}");
@@ -789,7 +789,7 @@ fn malformed_packets_are_dropped() {
 
 #[test]
 fn incomplete_requests_are_bounded() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     for call in 0..20_000u64 {
         begins(&mut stage, (call % 200) as u8 + 1, 2 * call, 1_000_000);
     }

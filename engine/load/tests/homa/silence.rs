@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn a_server_without_a_reply_is_busy_and_its_client_waits() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.request(1, 1, (0, 1));
     stage.take();
     assert_eq!(stage.accepted().1, [9]);
@@ -15,7 +15,7 @@ fn a_server_without_a_reply_is_busy_and_its_client_waits() {
     assert_eq!((kinds(&sent), sent[0].get(SENDER_ID)), (vec![BUSY], CALL | 1));
     // A client continues as long as BUSY arrives, and gives up after 100 ms of silence. It asks after 5 ms
     // and doubles the interval each time, up to a quarter of those 100 ms.
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = stage.call(10);
     let id = stage.take()[0].get(SENDER_ID) | 1;
     for wait in [5_000, 10_000, 20_000].into_iter().chain([25_000; 20]) {
@@ -42,7 +42,7 @@ fn a_server_without_a_reply_is_busy_and_its_client_waits() {
 /// Otherwise the server would give up a long reply that waits until shorter ones have been granted.
 #[test]
 fn a_client_that_withholds_grants_shows_that_it_lives() {
-    let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
+    let mut stage = Testbed::new(&[("FIFO_GRANT", 0)]);
     let mut reply = |len| {
         stage.call(10);
         let id = stage.take()[0].get(SENDER_ID) | 1;
@@ -78,7 +78,7 @@ fn a_client_that_withholds_grants_shows_that_it_lives() {
 
 #[test]
 fn a_request_that_stops_in_the_middle_is_forgotten_after_100_ms() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.request(2_000, 2_000, (0, 1_000));
     let asked = kinds(&stage.wait(99_000));
     assert_eq!(asked, vec![RESEND; 5], "after 5, 15, 35, 60 and 85 ms");
@@ -95,7 +95,7 @@ fn a_request_that_stops_in_the_middle_is_forgotten_after_100_ms() {
 
 #[test]
 fn a_client_that_never_acknowledges_counts_as_gone() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let (call, _) = stage.replies(10);
     let asked = kinds(&stage.wait(99_000));
     assert_eq!(asked, vec![NEED_ACK; 6], "after 2, 6, 14, 30, 55 and 80 ms");
@@ -111,8 +111,8 @@ fn a_client_that_never_acknowledges_counts_as_gone() {
 /// more than 100 ms.
 #[test]
 fn a_call_waits_while_its_host_goes_on_with_others() {
-    let mut stage = Stage::new(&[]);
-    let reply = |stage: &mut Stage, id: u64| {
+    let mut stage = Testbed::new(&[]);
+    let reply = |stage: &mut Testbed, id: u64| {
         let fields = [
             (SENDER_ID, id),
             (MESSAGE_LENGTH, 1),
@@ -127,7 +127,7 @@ fn a_call_waits_while_its_host_goes_on_with_others() {
         (call, stage.take()[0].get(SENDER_ID) | 1)
     });
     // Every 50 ms the host serves another call, but not the first two.
-    let serve_others = |stage: &mut Stage, times: u32| {
+    let serve_others = |stage: &mut Testbed, times: u32| {
         for _ in 0..times {
             stage.wait(50_000);
             let other = stage.call(10);
@@ -153,7 +153,7 @@ fn a_call_waits_while_its_host_goes_on_with_others() {
 
 #[test]
 fn a_server_asks_for_the_acknowledgement_of_its_reply() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let (call, sent) = stage.replies(10);
     assert_eq!((kinds(&sent), sent[0].get(SENDER_ID)), (vec![DATA], CALL | 1));
     assert_eq!(kinds(&stage.wait(1_900)), NOTHING);
@@ -177,7 +177,7 @@ fn a_server_asks_for_the_acknowledgement_of_its_reply() {
 /// ask several times, and the host would have to process those packets too.
 #[test]
 fn a_host_that_answers_late_is_asked_later() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     // Returns the packets that a call of ten bytes sends until its reply arrives.
     let mut call = |wait: u64| {
         stage.call(10);
@@ -216,7 +216,7 @@ fn a_host_that_answers_late_is_asked_later() {
 
 #[test]
 fn a_client_that_acknowledges_late_is_asked_later() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     // Returns the questions to a client whose ACK arrives 13 ms after the reply.
     let mut asked = || {
         let (call, _) = stage.replies(10);

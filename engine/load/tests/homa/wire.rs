@@ -99,7 +99,7 @@ pub fn packet(kind: u8, fields: &[(Field, u64)], data: &[u8]) -> Vec<u8> {
 }
 
 /// One stack with an endpoint at port 80. The test plays its peers.
-pub struct Stage {
+pub struct Testbed {
     pub stack: Stack,
     pub end: Cable,
     pub endpoint: Handle,
@@ -112,8 +112,8 @@ pub const PORT: u64 = 4000;
 /// The number of the test's call, as its client sends it.
 pub const CALL: u64 = 1000;
 
-impl Stage {
-    pub fn new(params: &[(&str, u64)]) -> Stage {
+impl Testbed {
+    pub fn new(params: &[(&str, u64)]) -> Testbed {
         let params: Vec<_> = params
             .iter()
             .map(|(name, value)| ((*name).to_owned(), *value))
@@ -127,7 +127,7 @@ impl Stage {
         let mut stack =
             Stack::new(program("homa", Engine::Native, &params), config, end.caps()).expect("good");
         let endpoint = stack.listen(now, address(0, 80), 64).expect("free");
-        Stage { stack, end, endpoint, now, notices: Vec::new() }
+        Testbed { stack, end, endpoint, now, notices: Vec::new() }
     }
 
     /// Makes a call to the test's server.

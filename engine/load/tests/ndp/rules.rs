@@ -39,7 +39,7 @@ struct Packet {
     len: usize,
 }
 
-struct Stage {
+struct Testbed {
     stack: Stack,
     end: Cable,
     endpoint: Handle,
@@ -55,8 +55,8 @@ struct Stage {
     segment: u16,
 }
 
-impl Stage {
-    fn new(params: &[(&str, u64)]) -> Stage {
+impl Testbed {
+    fn new(params: &[(&str, u64)]) -> Testbed {
         let params: Vec<_> = params
             .iter()
             .map(|(name, value)| ((*name).to_owned(), *value))
@@ -69,7 +69,7 @@ impl Stage {
         let program = program("ndp", Engine::Native, &params);
         let mut stack = Stack::new(program, StackConfig::new(interface, 7), end.caps()).expect("good");
         let endpoint = stack.listen(now, address(0, 80), 64).expect("free");
-        Stage {
+        Testbed {
             stack,
             end,
             endpoint,
@@ -208,7 +208,7 @@ const NOTHING: [(u8, u32); 0] = [];
 
 #[test]
 fn a_sender_begins_with_a_window_and_goes_on_when_it_is_pulled() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = stage.sending(40);
     stage.put((ACK, id, 0, 1));
     assert_eq!(
@@ -236,7 +236,7 @@ fn a_sender_begins_with_a_window_and_goes_on_when_it_is_pulled() {
 
 #[test]
 fn a_refused_packet_goes_first_and_once_when_it_is_pulled() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = stage.sending(40);
     stage.put((NACK, id, 5, 0));
     stage.put((NACK, id, 3, 0));
@@ -251,7 +251,7 @@ fn a_refused_packet_goes_first_and_once_when_it_is_pulled() {
 /// than it pulled.
 #[test]
 fn a_pull_that_overtakes_a_refusal_is_not_lost() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = stage.sending(20);
     stage.put((PULL, id, 2, 0));
     assert_eq!(kinds(&stage.take()), NOTHING, "all has been sent");
@@ -266,7 +266,7 @@ fn a_pull_that_overtakes_a_refusal_is_not_lost() {
 
 #[test]
 fn a_header_without_its_data_is_refused_and_pulled() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let len = 40 * PART;
     stage.put((DATA, 8, 0, len));
     let sent = stage.take();
@@ -291,7 +291,7 @@ fn a_header_without_its_data_is_refused_and_pulled() {
 
 #[test]
 fn pulls_equal_the_packets_left_to_request() {
-    let mut stage = Stage::new(&[("URGENT", 0)]);
+    let mut stage = Testbed::new(&[("URGENT", 0)]);
     let len = 32 * PART;
     for number in 0..30 {
         stage.put((DATA, 8, number, len));
@@ -305,7 +305,7 @@ fn pulls_equal_the_packets_left_to_request() {
 
 #[test]
 fn all_senders_share_the_pace_of_the_receivers_link() {
-    let mut stage = Stage::new(&[("URGENT", 0)]);
+    let mut stage = Testbed::new(&[("URGENT", 0)]);
     for host in 1..=5 {
         for number in 0..4 {
             stage.put_from(host, (DATA, 8, number, 500 * PART), None);
@@ -328,7 +328,7 @@ fn all_senders_share_the_pace_of_the_receivers_link() {
 
 #[test]
 fn pulls_of_a_short_message_precede_those_of_long_ones() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     for number in 0..20 {
         stage.put_from(1, (DATA, 8, number, 500 * PART), None);
     }
@@ -348,7 +348,7 @@ fn pulls_of_a_short_message_precede_those_of_long_ones() {
 
 #[test]
 fn a_packet_that_was_sent_back_goes_again() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = stage.sending(2);
     // A switch only exchanges the addresses. When all packets have come back, the receiver knows no call.
     stage.put_cut((DATA, id & !1, 1, 2 * PART));
@@ -357,7 +357,7 @@ fn a_packet_that_was_sent_back_goes_again() {
     assert_eq!(kinds(&stage.take()), [(DATA, 1)]);
     stage.put((ACK, id, 1, 0));
     assert_eq!(kinds(&stage.take()), [(DATA, 0)], "there is room");
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = stage.sending(2);
     stage.promised = 1;
     stage.put((NACK, id, 0, 0));
@@ -374,7 +374,7 @@ fn a_packet_that_was_sent_back_goes_again() {
     assert_eq!(kinds(&stage.take()), [(DATA, 1)]);
     // A receiver that does not know of the returned packet pulls no more. The packet leaves without a PULL
     // when no other is under way.
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = stage.sending(3);
     stage.put_cut((DATA, id & !1, 2, 3 * PART));
     stage.put((ACK, id, 0, 1));
@@ -388,7 +388,7 @@ fn a_packet_that_was_sent_back_goes_again() {
 /// whatever number it states.
 #[test]
 fn packets_returned_to_their_sender_are_pulled() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.returned = 3;
     let mut asked = Vec::new();
     for number in 0..4 {
@@ -409,7 +409,7 @@ fn packets_returned_to_their_sender_are_pulled() {
 
 #[test]
 fn unanswered_packets_are_retried_with_backoff_until_failure() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = stage.call(2 * PART);
     stage.take();
     let times: Vec<u64> = stage
@@ -428,7 +428,7 @@ fn unanswered_packets_are_retried_with_backoff_until_failure() {
 
 #[test]
 fn a_receiver_requests_missing_packets() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.put((DATA, 8, 1, 3 * PART));
     stage.take();
     let sent = stage.wait(5_000_000);
@@ -438,7 +438,7 @@ fn a_receiver_requests_missing_packets() {
 
 #[test]
 fn an_unwanted_reply_ends_at_its_server() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.put((DATA, 9, 0, 10)); // of a call that this host never made or that has ended
     let sent = stage.take();
     assert_eq!((kinds(&sent), sent[0].first), (vec![(ACK, 0)], OVER));
@@ -459,7 +459,7 @@ fn an_unwanted_reply_ends_at_its_server() {
 
 /// Checks that only the end of call 8 answers its late packets. Its request of one packet was served, and is
 /// not served again.
-fn is_remembered(stage: &mut Stage) {
+fn is_remembered(stage: &mut Testbed) {
     stage.put_cut((DATA, 8, 0, 10));
     stage.put((NACK, 8, 0, 0));
     stage.put((PULL, 8, 1, 0));
@@ -474,7 +474,7 @@ fn is_remembered(stage: &mut Stage) {
 }
 
 /// Returns the call that the stack accepted, whose request of 10 bytes it has read.
-fn accepted(stage: &mut Stage) -> Handle {
+fn accepted(stage: &mut Testbed) -> Handle {
     stage.put((DATA, 8, 0, 10));
     stage.take();
     let accepted = stage.notices.iter().find_map(|(_, notice)| match notice {
@@ -490,7 +490,7 @@ fn accepted(stage: &mut Stage) -> Handle {
 
 #[test]
 fn an_abandoned_reply_is_not_restarted() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = accepted(&mut stage);
     assert_eq!(stage.stack.send_message(stage.now, call, &[1; 10]), Ok(true));
     stage.wait(4_999_000_000);
@@ -511,13 +511,13 @@ fn an_abandoned_reply_is_not_restarted() {
 
 #[test]
 fn a_call_closed_without_a_reply_fails_at_its_client() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = accepted(&mut stage);
     stage.stack.close(stage.now, call);
     stage.take();
     is_remembered(&mut stage);
     assert!(stage.stack.send_message(stage.now, call, b"too late").is_err());
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = stage.call(10);
     let id = stage.take()[0].call | 1;
     stage.put((ACK, id, 0, OVER));
@@ -531,7 +531,7 @@ fn a_call_closed_without_a_reply_fails_at_its_client() {
 
 #[test]
 fn first_windows_to_one_host_share_a_bound() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let begun = |sent: &[Packet]| -> Vec<(u64, usize)> {
         let mut counts: Vec<(u64, usize)> = Vec::new();
         for packet in sent.iter().filter(|packet| packet.kind == DATA) {
@@ -575,7 +575,7 @@ fn first_windows_to_one_host_share_a_bound() {
 /// Any host can begin calls and never acknowledge their replies.
 #[test]
 fn unresponsive_hosts_do_not_delay_other_hosts() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let mut call = |host: u8, len: usize| {
         let called = stage
             .stack
@@ -597,13 +597,13 @@ fn unresponsive_hosts_do_not_delay_other_hosts() {
 #[test]
 fn messages_waiting_for_a_dead_host_fail_with_the_others() {
     let begin = || {
-        let mut stage = Stage::new(&[]);
+        let mut stage = Testbed::new(&[]);
         let calls: Vec<Handle> = (0..12).map(|_| stage.call(10 * PART)).collect();
         let sent = stage.take();
         assert_eq!(sent.len(), 60);
         (stage, calls, sent[0].call | 1)
     };
-    let failed = |stage: &Stage, calls: &[Handle]| -> Vec<bool> {
+    let failed = |stage: &Testbed, calls: &[Handle]| -> Vec<bool> {
         let failed = |call: &Handle| stage.notices.contains(&(*call, Notice::Failed(Errno(110))));
         calls.iter().map(failed).collect()
     };
@@ -625,7 +625,7 @@ fn messages_waiting_for_a_dead_host_fail_with_the_others() {
 #[test]
 fn a_message_that_is_too_long_ends_at_both_ends() {
     const TOO_LONG: u32 = 0xffff_fffe;
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.put_from(1, (DATA, 8, 0, 1_000_001), Some(PART));
     let sent = stage.take();
     assert_eq!((kinds(&sent), sent[0].first), (vec![(ACK, 0)], TOO_LONG));
@@ -642,7 +642,7 @@ fn a_message_that_is_too_long_ends_at_both_ends() {
 
 #[test]
 fn malformed_packets_are_dropped() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     for (fields, data) in [
         ((DATA, 8, 0, 0), Some(1)),                  // a message of no bytes
         ((DATA, 8, 5, 5 * PART), Some(1)),           // beyond its end
@@ -667,7 +667,7 @@ fn malformed_packets_are_dropped() {
 
 #[test]
 fn each_packet_takes_another_path() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let interface = InterfaceConfig {
         addresses: vec![("fd00::1".parse().expect("an address"), 64)],
         gateways: vec![],
@@ -698,7 +698,7 @@ fn each_packet_takes_another_path() {
 /// Unanswered packets are sent again after three of them.
 #[test]
 fn the_first_answer_shows_how_long_to_wait() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = stage.sending(2);
     assert_eq!(stage.wait(4_000_000), []);
     stage.put((ACK, id, 0, 1));
@@ -714,7 +714,7 @@ fn the_first_answer_shows_how_long_to_wait() {
 /// has arrived.
 #[test]
 fn a_trimmed_reply_to_a_closed_port_gets_no_answer() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.stack.close(stage.now, stage.endpoint);
     stage.take();
     stage.put_cut((DATA, 9, 0, 10));
@@ -728,12 +728,12 @@ fn a_trimmed_reply_to_a_closed_port_gets_no_answer() {
 /// begun is remembered.
 #[test]
 fn an_aborted_call_is_remembered_when_its_reply_had_begun() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = accepted(&mut stage);
     stage.stack.abort(stage.now, call);
     stage.take();
     assert_eq!(stage.stack.contexts(), 1, "the endpoint");
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let call = accepted(&mut stage);
     assert_eq!(stage.stack.send_message(stage.now, call, &[1; 5_000]), Ok(true));
     stage.take();
@@ -746,7 +746,7 @@ fn an_aborted_call_is_remembered_when_its_reply_had_begun() {
 /// for their PULL. One of them is sent if the receiver gives no sign for a fifth of `TIMEOUT`.
 #[test]
 fn silence_does_not_repeat_refused_packets() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     let id = stage.sending(3);
     stage.promised = 1;
     stage.put((NACK, id, 0, 0));
@@ -765,7 +765,7 @@ fn silence_does_not_repeat_refused_packets() {
 /// Ten PULLs of 1.2 ms each leave before the receiver takes silence for a loss, 5 ms after the last of them.
 #[test]
 fn a_receiver_with_unsent_pulls_requests_no_packets() {
-    let mut stage = Stage::new(&[("LINK_RATE", 10_000_000), ("URGENT", 0)]);
+    let mut stage = Testbed::new(&[("LINK_RATE", 10_000_000), ("URGENT", 0)]);
     for number in 0..10 {
         stage.put((DATA, 8, number, 40 * PART));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use hawser_engine::program::Program;
-use hawser_engine::{ConfigError, SwapError, EventTap};
+use hawser_engine::{StackConfigError, SwapError, EventTap};
 use hawser_ir::abi::{RecordKind, SignalRec};
 
 use crate::bench::{Connection, NEWRENO, module, program, with_attached, with_params};
@@ -186,7 +186,7 @@ fn a_stack_refuses_incompatible_programs() {
         program.attach(path.as_ref(), &text).unwrap_or_else(|error| panic!("{error}"))
     });
     let error = c.bench.stack.swap_program(many.with(&[]).expect("it has no params")).err();
-    let Some(SwapError::Program(ConfigError::Limit { name, value, min })) = error else {
+    let Some(SwapError::Program(StackConfigError::Limit { name, value, min })) = error else {
         panic!("{error:?}")
     };
     assert_eq!((name, value), ("raised", 4096));

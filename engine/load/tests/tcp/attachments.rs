@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hawser_engine::StepError;
 use hawser_engine::program::Program;
-use hawser_load::{Attachments, Next};
+use hawser_load::{Attachments, CheckedChange};
 
 use crate::bench::{Connection, with_params};
 use crate::transfer::{Conditions, transfer_while};
@@ -37,7 +37,7 @@ impl Connection {
         self.go(from, next)
     }
 
-    fn go(&mut self, list: &Attachments, next: Next) -> Result<(), String> {
+    fn go(&mut self, list: &Attachments, next: CheckedChange) -> Result<(), String> {
         list.go(next, &mut |program| self.bench.stack.swap_program(program)).map_err(|error| error.to_string())
     }
 

@@ -12,7 +12,7 @@ use hawser_engine::program::Program;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Notice, Stack, StackConfig};
 use hawser_ir::Module;
-use hawser_load::{Loaded, parse_param};
+use hawser_load::{LoadedProgram, parse_param};
 
 use crate::segment::{HOST, PEER, Segment, cut};
 
@@ -95,14 +95,14 @@ impl Wire for Tape {
 
 /// Returns the program, loaded once. `HAWSER_TCP` names another main file, such as a mutant (`cargo xtask
 /// mutants`).
-pub(crate) fn program() -> &'static Loaded {
-    static PROGRAM: OnceLock<Loaded> = OnceLock::new();
+pub(crate) fn program() -> &'static LoadedProgram {
+    static PROGRAM: OnceLock<LoadedProgram> = OnceLock::new();
     PROGRAM.get_or_init(|| loaded(&std::env::var("HAWSER_TCP").unwrap_or_else(|_| "tcp".to_owned())))
 }
 
 /// Returns the program with NewReno: the same files, except for one import.
-fn newreno() -> &'static Loaded {
-    static PROGRAM: OnceLock<Loaded> = OnceLock::new();
+fn newreno() -> &'static LoadedProgram {
+    static PROGRAM: OnceLock<LoadedProgram> = OnceLock::new();
     let ready = || {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../transports/tcp/tcp.mtp");
         let main = PathBuf::from(std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into()));
@@ -143,8 +143,8 @@ pub(crate) fn module() -> &'static Module {
     program().module()
 }
 
-fn loaded(name: &str) -> Loaded {
-    Loaded::open(name, Some(crate::ENGINE)).unwrap_or_else(|error| panic!("{error}"))
+fn loaded(name: &str) -> LoadedProgram {
+    LoadedProgram::open(name, Some(crate::ENGINE)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// An entry among the params that selects NewReno instead of CUBIC.

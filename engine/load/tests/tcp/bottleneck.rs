@@ -5,7 +5,7 @@
 use hawser_time::Instant;
 
 use crate::bench::{MS, SECOND};
-use crate::stage::{Link, SHORT, Stage};
+use crate::testbed::{Link, SHORT, Testbed};
 
 /// The outcome of a transfer.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ struct Outcome {
 
 /// Lets one client send `len` bytes to the host.
 fn transfer(link: Link, len: u64) -> Outcome {
-    let mut stage = Stage::over(link, &["MIN_RTO=200ms"]);
+    let mut stage = Testbed::over(link, &["MIN_RTO=200ms"]);
     stage.listen(80);
     let client = stage.connect(80);
     stage.run(500 * MS, |_| {});

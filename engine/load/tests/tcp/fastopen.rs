@@ -17,17 +17,17 @@ const PAYLOAD: [usize; 2] = [5000, 7000];
 
 /// A packet of the second connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
+struct SeenPacket {
     to: usize,
     syn: bool,
     payload: usize,
 }
 
-impl Seen {
+impl SeenPacket {
     /// Parses an IPv4 packet to an end of the world.
-    fn of(to: usize, packet: &[u8]) -> Seen {
+    fn parse(to: usize, packet: &[u8]) -> SeenPacket {
         let header = usize::from(packet[32] >> 4) * 4;
-        Seen { to, syn: packet[33] & 2 != 0, payload: packet.len() - 20 - header }
+        SeenPacket { to, syn: packet[33] & 2 != 0, payload: packet.len() - 20 - header }
     }
 }
 
@@ -47,7 +47,7 @@ enum Lost {
 }
 
 impl Lost {
-    fn is(self, seen: Seen) -> bool {
+    fn is(self, seen: SeenPacket) -> bool {
         let (to_server, syn, data) = (seen.to == 1, seen.syn, seen.payload > 0);
         match self {
             Lost::Nothing => false,
@@ -62,7 +62,7 @@ impl Lost {
 
 /// The outcome of the second connection.
 struct Outcome {
-    packets: Vec<Seen>,
+    packets: Vec<SeenPacket>,
     /// The times of the server's first byte of data, and of the end.
     first: u64,
     over: u64,
@@ -102,7 +102,7 @@ fn run(lost: Lost, conditions: Conditions, seed: u64) -> Outcome {
     let packets = Rc::new(RefCell::new(Vec::new()));
     let (seen, mut spent) = (Rc::clone(&packets), false);
     world.fate = Box::new(move |to, packet| {
-        let packet = Seen::of(to, packet);
+        let packet = SeenPacket::parse(to, packet);
         seen.borrow_mut().push(packet);
         let gone = !spent && lost.is(packet);
         spent |= gone;

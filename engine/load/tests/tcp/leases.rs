@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_bus::{Access, Bus, FlowId, Modification, Rights, Target, VariableId};
+use hawser_bus::{Access, Bus, FlowId, Modification, Rights, SourceFlow, VariableId};
 use hawser_engine::Handle;
 use hawser_time::Instant;
 
 use crate::bench::{MS, NEWRENO, SECOND};
-use crate::stage::{Link, Stage};
+use crate::testbed::{Link, Testbed};
 
 const LEASE: u64 = 400 * MS;
 /// The longest time, in nanoseconds, until a connection has its rate back.
@@ -17,7 +17,7 @@ const BACK: u64 = SECOND;
 
 /// An endless transfer, and the bus of its sender.
 struct Transfer {
-    stage: Stage,
+    stage: Testbed,
     client: Handle,
     server: Handle,
     read: u64,
@@ -43,7 +43,7 @@ impl Transfer {
 
 /// Returns the bytes of a second before a lease, and of a second that begins a second after its end.
 fn rates(link: Link, params: &[&str], name: &str, bound: fn((u64, u64)) -> u64) -> (u64, u64) {
-    let mut stage = Stage::over(link, params);
+    let mut stage = Testbed::over(link, params);
     let bus = Bus::new();
     let schema = Arc::new(hawser_engine::schema(stage.stacks[1].module()).expect("a schema"));
     let id = schema.variable(name).expect("TCP has it");
@@ -67,7 +67,7 @@ fn rates(link: Link, params: &[&str], name: &str, bound: fn((u64, u64)) -> u64) 
     let flows = asked.wait(Duration::from_secs(1)).expect("it answers");
     let flow: FlowId = flows.iter().find(|(_, info)| info.kind == "conn").expect("the connection").0;
     let set = Some((bound((min, max)), Duration::from_nanos(LEASE)));
-    let modification = Modification { target: Target { source: on, flow }, variable: VariableId(id.0), set };
+    let modification = Modification { target: SourceFlow { source: on, flow }, variable: VariableId(id.0), set };
     let answer = subscriber.modify(&modification, 1).expect("there is the source");
     transfer.run(LEASE);
     answer.wait(Duration::from_secs(1)).expect("it answers").expect("it may");

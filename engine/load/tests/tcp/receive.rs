@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hawser_engine::{Limits, RequestError};
+use hawser_engine::{StackLimits, RequestError};
 use hawser_ir::abi::OPT_RECEIVE_BUFFER;
 use hawser_time::Instant;
 
 use crate::bench::{Bench, Connection, MS, Offer, SECOND};
 use crate::segment::{HOST, PEER};
-use crate::stage::{Link, Stage};
+use crate::testbed::{Link, Testbed};
 
 /// More gaps than a connection remembers lose data, but never the expected segment.
 #[test]
@@ -84,7 +84,7 @@ fn sent_sequence_numbers_wrap() {
 /// when the first connection is opened or awaited. They must not stall it later.
 #[test]
 fn a_buffer_beyond_the_limit_is_refused() {
-    let limit = Limits::default().rx_bytes;
+    let limit = StackLimits::default().rx_bytes;
     for size in ["RCV_BUF=8388608", "RCV_BUF=16777216", "RCV_BUF=4294967295"] {
         let mut bench = Bench::new(&[size]);
         let (now, at) = (Instant::from_nanos(bench.now), |ip| SocketAddr::new(IpAddr::V4(ip), 80));
@@ -102,7 +102,7 @@ fn a_buffer_beyond_the_limit_is_refused() {
 #[test]
 fn small_buffers_give_small_windows() {
     for bytes in [128 << 10, 512 << 10, 1 << 20, 1_114_111] {
-        let took = carry(&mut Stage::that_holds(bytes), 2_000_000);
+        let took = carry(&mut Testbed::that_holds(bytes), 2_000_000);
         assert!(took < 10_000, "{bytes}: {took} ms");
     }
 }
@@ -111,11 +111,11 @@ fn small_buffers_give_small_windows() {
 /// time in milliseconds.
 fn fetch(params: &[&str]) -> u64 {
     let link = Link { byte_time: 5, delay: 50 * MS, queue: 200 * MS, lost: 0 };
-    carry(&mut Stage::over(link, params), 100_000_000)
+    carry(&mut Testbed::over(link, params), 100_000_000)
 }
 
 /// Returns the milliseconds until a client has read this many bytes of a server, on arrival.
-fn carry(stage: &mut Stage, length: usize) -> u64 {
+fn carry(stage: &mut Testbed, length: usize) -> u64 {
     stage.listen(80);
     let client = stage.connect(80);
     let (begin, mut written, mut taken, mut end) = (stage.now, 0, 0, 0);

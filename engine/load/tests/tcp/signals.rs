@@ -11,7 +11,7 @@ use hawser_ir::abi::{RecordKind, SignalRec};
 
 use crate::bench::{Bench, Connection, MS, NEWRENO, SECOND, module};
 use crate::segment::Segment;
-use crate::stage::{SHORT, Stage};
+use crate::testbed::{SHORT, Testbed};
 
 /// A signal: its name, and its fields' names and values.
 type Signal = (String, Vec<(String, u64)>);
@@ -22,7 +22,7 @@ struct Received(Arc<Mutex<Vec<Signal>>>);
 
 impl Received {
     /// Subscribes to all signals of a stack.
-    fn of(stack: &mut Stack) -> Received {
+    fn from_stack(stack: &mut Stack) -> Received {
         let received = Received::default();
         let signals = received.clone();
         let tap: EventTap = Box::new(move |event| signals_of(event, &mut signals.0.lock()));
@@ -71,7 +71,7 @@ fn signals_of(event: &TapEvent<'_>, into: &mut Vec<Signal>) {
 /// on.
 fn observed(params: &[&str], sack: bool) -> (Connection, Received, u64) {
     let mut bench = Bench::new(params);
-    let received = Received::of(&mut bench.stack);
+    let received = Received::from_stack(&mut bench.stack);
     let mut c = Connection::agreed_on(bench, false, |syn| Segment { sack_permitted: sack, ..syn });
     c.acknowledge(0); // its window, which a SYN cannot scale
     let base = c.bench.observe(c.handle, "iss") + 1;
@@ -177,7 +177,7 @@ fn timeouts_and_the_end_of_slow_start_are_signalled() {
 #[test]
 fn a_spurious_recovery_ends_when_detected() {
     let mut bench = Bench::new(&[NEWRENO, "PROBES=false"]);
-    let received = Received::of(&mut bench.stack);
+    let received = Received::from_stack(&mut bench.stack);
     let mut c = Connection::agreed_on(bench, true, |syn| Segment { sack_permitted: true, ..syn });
     c.bench.send(c.handle, 100_000);
     let original = c.bench.sent()[9].timestamps.expect("timestamps").0;
@@ -255,8 +255,8 @@ fn the_end_is_signalled_once() {
 /// Lets one client send `len` bytes over a lossy link. Returns the time of their arrival and the client's
 /// signals.
 fn lossy(len: usize, listening: bool) -> (u64, Vec<Signal>, u64) {
-    let mut stage = Stage::over(crate::stage::Link { lost: 20, ..SHORT }, &["MIN_RTO=200ms"]);
-    let received = if listening { Received::of(&mut stage.stacks[1]) } else { Received::default() };
+    let mut stage = Testbed::over(crate::testbed::Link { lost: 20, ..SHORT }, &["MIN_RTO=200ms"]);
+    let received = if listening { Received::from_stack(&mut stage.stacks[1]) } else { Received::default() };
     stage.listen(80);
     let client = stage.connect(80);
     stage.run(500 * MS, |_| {});

@@ -22,6 +22,6 @@ mod sack;
 mod segment;
 mod signals;
 mod size;
-mod stage;
+mod testbed;
 mod super_segments;
 mod transfer;

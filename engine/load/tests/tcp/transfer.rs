@@ -12,14 +12,14 @@ use hawser_engine::{Handle, Notice, Stack};
 use crate::bench::{MS, SECOND, merging_stack, stack};
 
 /// One end of the link.
-pub(crate) struct End {
+pub(crate) struct LinkEnd {
     caps: Caps,
     arrived: Vec<Vec<u8>>,
     batch: Vec<Vec<u8>>,
     sent: Vec<Vec<u8>>,
 }
 
-impl Wire for End {
+impl Wire for LinkEnd {
     fn caps(&self) -> &Caps {
         &self.caps
     }
@@ -58,7 +58,7 @@ pub(crate) type Fate = Box<dyn FnMut(usize, &[u8]) -> bool>;
 pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) stacks: [Stack; 2],
-    ends: [End; 2],
+    ends: [LinkEnd; 2],
     rng: Rng,
     pub(crate) conditions: Conditions,
     pub(crate) fate: Fate,
@@ -71,7 +71,7 @@ impl World {
     pub(crate) fn new(v6: bool, conditions: Conditions, seed: u64) -> World {
         let caps =
             Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
-        let end = || End { caps: caps.clone(), arrived: vec![], batch: vec![], sent: vec![] };
+        let end = || LinkEnd { caps: caps.clone(), arrived: vec![], batch: vec![], sent: vec![] };
         // TIME-WAIT outlasts retransmission timeouts, as it must. An end that left earlier would reset the
         // other end's last data, which it had received. One of the two stacks merges received segments.
         let stacks = [(1, stack as fn(_, &[_], _, &_) -> _), (2, merging_stack)];

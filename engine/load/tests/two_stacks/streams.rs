@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
-use hawser_engine::{Direction, Errno, Handle, Limits, Notice, RequestError, Stack, StackConfig};
+use hawser_engine::{Direction, Errno, Handle, Notice, RequestError, Stack, StackConfig, StackLimits};
 use hawser_load::Engine;
 use hawser_load::programs::resolve_on;
 use hawser_time::Instant;
@@ -33,7 +33,7 @@ impl Pair {
         Pair::with(engine, |_, _| {})
     }
 
-    fn with(engine: Engine, limit: fn(u8, &mut Limits)) -> Pair {
+    fn with(engine: Engine, limit: fn(u8, &mut StackLimits)) -> Pair {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/two_stacks/streams.mtp");
         let program = resolve_on(Some(engine), file.to_str().expect("a path in UTF-8"), &[]);
         let program = program.unwrap_or_else(|error| panic!("{error}"));
@@ -60,8 +60,8 @@ impl Pair {
             now,
         };
         pair.run();
-        assert_eq!(pair.of(0, client), [Notice::Connected]);
-        let [Notice::Accepted(server)] = pair.of(1, listener)[..] else {
+        assert_eq!(pair.notices(0, client), [Notice::Connected]);
+        let [Notice::Accepted(server)] = pair.notices(1, listener)[..] else {
             panic!("the listener's connection");
         };
         pair.connections[1] = server;
@@ -87,7 +87,7 @@ impl Pair {
     }
 
     /// Returns the notices about a handle since the last call.
-    fn of(&mut self, host: usize, handle: Handle) -> Vec<Notice> {
+    fn notices(&mut self, host: usize, handle: Handle) -> Vec<Notice> {
         self.notices.remove(&(host, handle)).unwrap_or_default()
     }
 
@@ -98,7 +98,7 @@ impl Pair {
         let here = opened.expect("it is possible").expect("there is room");
         self.run();
         let peer = self.connections[1 - host];
-        let [Notice::Accepted(there)] = self.of(1 - host, peer)[..] else {
+        let [Notice::Accepted(there)] = self.notices(1 - host, peer)[..] else {
             panic!("the peer's stream");
         };
         [here, there]
@@ -152,11 +152,14 @@ fn both_ends_open_streams_and_each_has_its_own_bytes() {
             assert_eq!(pair.recv(0, a), text(number, 1), "{engine:?}");
             pair.stacks[0].close(pair.now, a);
             pair.run();
-            assert_eq!(pair.of(1, b), [Notice::Readable, Notice::Eof]);
+            assert_eq!(pair.notices(1, b), [Notice::Readable, Notice::Eof]);
             pair.stacks[1].close(pair.now, b);
             pair.run();
-            assert_eq!(pair.of(0, a), [Notice::Readable, Notice::Eof, Notice::Closed]);
-            assert_eq!(pair.of(1, b), [Notice::Closed]);
+            assert_eq!(
+                pair.notices(0, a),
+                [Notice::Readable, Notice::Eof, Notice::Closed]
+            );
+            assert_eq!(pair.notices(1, b), [Notice::Closed]);
             pair.stacks[0].release(a);
             pair.stacks[1].release(b);
         }
@@ -174,8 +177,11 @@ fn a_one_way_stream_is_sent_only_by_its_opener() {
     assert_eq!(refused, Err(RequestError::Refused(Errno(32))), "EPIPE");
     pair.stacks[0].close(pair.now, here);
     pair.run();
-    assert_eq!(pair.of(0, here), [Notice::Closed]);
-    assert_eq!(pair.of(1, there), [Notice::Readable, Notice::Eof, Notice::Closed]);
+    assert_eq!(pair.notices(0, here), [Notice::Closed]);
+    assert_eq!(
+        pair.notices(1, there),
+        [Notice::Readable, Notice::Eof, Notice::Closed]
+    );
     pair.ends_well();
 }
 
@@ -185,13 +191,16 @@ fn reset_and_stop_deliver_their_error_codes() {
     let [here, there] = pair.open(0, Direction::Both);
     assert_eq!(pair.stacks[0].reset(pair.now, here, 77), Ok(()));
     pair.run();
-    assert_eq!(pair.of(1, there), [Notice::Reset(77)]);
+    assert_eq!(pair.notices(1, there), [Notice::Reset(77)]);
     pair.send(1, there, b"the other direction goes on");
     assert_eq!(pair.recv(0, here), b"the other direction goes on");
     assert_eq!(pair.stacks[0].stop(pair.now, here, u64::MAX), Ok(()));
     pair.run();
-    assert_eq!(pair.of(1, there), [Notice::Stopped(u64::MAX), Notice::Closed]);
-    assert_eq!(pair.of(0, here), [Notice::Readable, Notice::Closed]);
+    assert_eq!(
+        pair.notices(1, there),
+        [Notice::Stopped(u64::MAX), Notice::Closed]
+    );
+    assert_eq!(pair.notices(0, here), [Notice::Readable, Notice::Closed]);
     pair.ends_well();
 }
 
@@ -203,10 +212,10 @@ fn the_stream_limit_delays_the_next_stream() {
     let fifth = |pair: &mut Pair| pair.stacks[0].open_stream(pair.now, connection, Direction::One);
     assert_eq!(fifth(&mut pair), Ok(None));
     pair.run();
-    assert_eq!(pair.of(0, connection), []);
+    assert_eq!(pair.notices(0, connection), []);
     pair.stacks[0].close(pair.now, open[2][0]);
     pair.run();
-    assert_eq!(pair.of(0, connection), [Notice::Writable]);
+    assert_eq!(pair.notices(0, connection), [Notice::Writable]);
     assert!(matches!(fifth(&mut pair), Ok(Some(_))));
 }
 
@@ -217,7 +226,7 @@ fn releasing_a_stream_aborts_only_that_stream() {
     pair.stacks[0].release(gone[0]);
     pair.run();
     assert_eq!(
-        pair.of(1, gone[1]),
+        pair.notices(1, gone[1]),
         [Notice::Reset(0), Notice::Stopped(0), Notice::Closed]
     );
     pair.send(0, first[0], b"as before");
@@ -231,17 +240,17 @@ fn streams_fail_with_their_connection() {
     pair.stacks[0].release(pair.connections[0]);
     pair.run();
     assert_eq!(
-        pair.of(0, streams[0][0]),
+        pair.notices(0, streams[0][0]),
         [Notice::Failed(Errno(125))],
         "ECANCELED"
     );
     assert_eq!(
-        pair.of(1, streams[0][1]),
+        pair.notices(1, streams[0][1]),
         [Notice::Failed(Errno(104))],
         "ECONNRESET"
     );
-    assert_eq!(pair.of(0, streams[1][1]), [Notice::Failed(Errno(125))]);
-    assert_eq!(pair.of(1, streams[1][0]), [Notice::Failed(Errno(104))]);
+    assert_eq!(pair.notices(0, streams[1][1]), [Notice::Failed(Errno(125))]);
+    assert_eq!(pair.notices(1, streams[1][0]), [Notice::Failed(Errno(104))]);
     assert_eq!([pair.stacks[0].contexts(), pair.stacks[1].contexts()], [0, 1]);
 }
 

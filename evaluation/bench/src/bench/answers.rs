@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser::host::netns::{Namespace, NamespaceError, Netlink};
-use hawser::host::{self, DeviceSpec, PacketOptions, PacketWire, Setup};
+use hawser::host::{self, DeviceSpec, PacketOptions, PacketWire, StackSetup};
 use hawser::{Device, Endpoint};
 use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
@@ -21,8 +21,8 @@ use hawser_engine::wire::{Caps, RxFrame, TxFrame, Wire};
 
 use super::{Common, alternate, column, row};
 use crate::engine;
+use crate::networks::{self, PORT, address};
 use crate::report::{Better, Metric, Report};
-use crate::stage::{self, PORT, address};
 use crate::sys;
 
 /// The devices. The first is the baseline.
@@ -52,7 +52,7 @@ pub(crate) struct Args {
 /// # Errors
 /// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
-    stage::prepare()?;
+    networks::prepare()?;
     let rounds = args
         .rounds
         .unwrap_or(if common.quick { 500 } else { 10_000 })
@@ -119,7 +119,7 @@ fn measure(device: &str, program: &str, common: &Common, rounds: usize) -> io::R
 /// Opens an endpoint on a device.
 fn open(program: &str, common: &Common, device: DeviceSpec, is_near: bool) -> io::Result<Endpoint> {
     let program = engine::named(&common.engine, program, &[]).map_err(io::Error::other)?;
-    let setup = Setup::new(device, (address(is_near), 24));
+    let setup = StackSetup::new(device, (address(is_near), 24));
     host::open(program, &setup).map_err(io::Error::other)
 }
 

@@ -4,10 +4,10 @@ use std::io;
 
 use super::{Common, alternate, column, row};
 use crate::engine::TCP;
+use crate::networks::{self, Constellation, Medium, Stack, StageSettings};
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Bulk, Measured, Work};
 use crate::sides::transport::CHUNK;
-use crate::stage::{self, Constellation, Manner, Medium, Stack};
 
 /// Measure the rate of one flow, or of several at once: Linux, Hawser and smoltcp with each other,
 /// alternating
@@ -77,7 +77,7 @@ const BESIDE_SMOLTCP: [(Constellation, Constellation); 2] = [
 /// # Errors
 /// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
-    let in_user_namespace = stage::prepare()?;
+    let in_user_namespace = networks::prepare()?;
     let seconds = args.seconds.unwrap_or(if common.quick { 0.3 } else { 3.0 });
     let title = match args.flows {
         1 => "One flow, bulk: sender → receiver".to_owned(),
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
                 .is_none_or(|text| *c == BASELINE || c.name().contains(text))
         })
         .collect();
-    let manner = Manner {
+    let manner = StageSettings {
         sleeps: true,
         program: TCP.to_owned(),
         engine: common.engine.clone(),
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         timeout_s: (seconds + args.warm_up) as u64 * 2 + 20,
     };
     let plan = Bulk {
-        peer: stage::server(),
+        peer: networks::server(),
         warm_up_s: args.warm_up,
         seconds,
         verify: args.verify,
@@ -176,7 +176,11 @@ pub(super) fn metrics(samples: &[Vec<f64>]) -> Vec<Option<Metric>> {
 }
 
 /// Measures the rate, the rate per CPU, and the share of a core that each side used.
-pub(super) fn measure(constellation: &Constellation, manner: &Manner, plan: &Bulk) -> io::Result<Vec<f64>> {
+pub(super) fn measure(
+    constellation: &Constellation,
+    manner: &StageSettings,
+    plan: &Bulk,
+) -> io::Result<Vec<f64>> {
     let (sender, receiver) = transfer(constellation, manner, plan)?;
     figures(&sender, &receiver)
 }
@@ -184,10 +188,10 @@ pub(super) fn measure(constellation: &Constellation, manner: &Manner, plan: &Bul
 /// Moves bytes, and returns the measurements of both sides. All bytes must have arrived.
 pub(super) fn transfer(
     constellation: &Constellation,
-    manner: &Manner,
+    manner: &StageSettings,
     plan: &Bulk,
 ) -> io::Result<(Measured, Measured)> {
-    let (sender, receiver) = stage::run(
+    let (sender, receiver) = networks::run(
         constellation,
         manner,
         Work::Send(plan.clone()),

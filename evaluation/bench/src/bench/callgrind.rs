@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use super::stack::{Running, Subject};
 use super::{Common, row};
 use crate::report::{Better, Metric, Report};
-use crate::ring::{Manner, Traffic};
+use crate::ring::{RingOptions, Traffic};
 
 /// Count instructions per packet of the stack alone, under valgrind's callgrind
 #[derive(Clone, Debug, clap::Args)]
@@ -34,12 +34,12 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "size")]
     round_trips: bool,
     #[command(flatten)]
-    manner: Manner,
+    manner: RingOptions,
 }
 
 impl Args {
     /// Selects these engines alone, with transfers of at most `size` MiB, in this manner.
-    pub(crate) fn of(engines: &[&str], size: u64, manner: Manner) -> Self {
+    pub(crate) fn new(engines: &[&str], size: u64, manner: RingOptions) -> Self {
         Self {
             size: Some(size),
             round_trips: false,
@@ -57,7 +57,7 @@ impl Args {
             params: Vec::new(),
             no_peer: true,
             round_trips: true,
-            manner: Manner::default(),
+            manner: RingOptions::default(),
         }
     }
 
@@ -92,7 +92,7 @@ pub(crate) struct Once {
     #[arg(long)]
     round_trips: bool,
     #[command(flatten)]
-    manner: Manner,
+    manner: RingOptions,
 }
 
 /// Thresholds in bytes that no copy reaches.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use hawser_driver::{Memory, compile_with};
+use hawser_driver::{MemoryLoader, compile_with};
 
 use super::{Common, alternate, column, row};
 use crate::report::{Better, Metric, Report};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     let repeats = if common.quick { 1 } else { 20 };
     report.setting("repeats in each run", repeats);
     let results = alternate(common, "check", &texts, |(name, text)| {
-        let loader = Memory::new(PARTS.into_iter().chain([(name.as_str(), text.as_str())]));
+        let loader = MemoryLoader::new(PARTS.into_iter().chain([(name.as_str(), text.as_str())]));
         let begin = Instant::now();
         for _ in 0..repeats {
             if compile_with(&loader, Path::new(name)).failed() {

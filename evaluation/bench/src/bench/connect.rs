@@ -4,9 +4,9 @@ use std::io;
 
 use super::{Common, alternate, column, row};
 use crate::engine::TCP;
+use crate::networks::{self, Constellation, OVER_A_CABLE, Stack, StageSettings};
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Many, Work};
-use crate::stage::{self, Constellation, Manner, OVER_A_CABLE, Stack};
 
 /// Measure connections per second: connect, a byte each way, close
 #[derive(Clone, Debug, clap::Args)]
@@ -28,7 +28,7 @@ fn name(constellation: &Constellation, at_once: u32) -> String {
 /// # Errors
 /// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
-    stage::prepare()?;
+    networks::prepare()?;
     let connections = args
         .connections
         .unwrap_or(if common.quick { 100 } else { 4000 })
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         .collect();
     let mut left_over = vec![0; wanted.len()];
     let results = alternate(common, "connect", &wanted, |(constellation, at_once)| {
-        let plan = Many { peer: stage::server(), connections, at_once: *at_once };
+        let plan = Many { peer: networks::server(), connections, at_once: *at_once };
         let (figures, left) = measure(constellation, &common.engine, plan)?;
         if let Some(at) = wanted.iter().position(|w| w == &(*constellation, *at_once)) {
             left_over[at] += left;
@@ -79,14 +79,14 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
 /// Returns the connections per second, and the number of contexts left at the end.
 fn measure(constellation: &Constellation, engine: &str, plan: Many) -> io::Result<(Vec<f64>, u64)> {
     let params = vec!["MSL=5ms".to_owned(), "SYN_BACKLOG=1024".to_owned()];
-    let manner = Manner {
+    let manner = StageSettings {
         sleeps: true,
         program: TCP.to_owned(),
         engine: engine.to_owned(),
         params,
         timeout_s: 120,
     };
-    let (client, server) = stage::run(
+    let (client, server) = networks::run(
         constellation,
         &manner,
         Work::Connect(plan.clone()),

@@ -7,10 +7,10 @@ use std::io;
 
 use super::{Common, alternate, bulk, column, row};
 use crate::engine::TCP;
+use crate::networks::{self, Constellation, Medium, Stack, StageSettings};
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{BareWork, Bulk};
 use crate::sides::transport::CHUNK;
-use crate::stage::{self, Constellation, Manner, Medium, Stack};
 use testpmd::Ports;
 
 /// Measure TCP over DPDK's memif: beside a bare loop, testpmd, smoltcp, gVisor, and our own TUN wire
@@ -135,7 +135,7 @@ impl Kind {
 /// # Errors
 /// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
-    stage::prepare()?;
+    networks::prepare()?;
     let seconds = args.seconds.unwrap_or(if common.quick { 0.3 } else { 3.0 });
     let mut report = Report::new(
         "dpdk",
@@ -198,7 +198,7 @@ fn measure(kind: Kind, args: &Args, common: &Common, seconds: f64) -> io::Result
     }
     let mut params = args.params.clone();
     params.extend((write == SMALL).then(|| WITHOUT_NAGLE.to_owned()));
-    let manner = Manner {
+    let manner = StageSettings {
         // Frames in shared memory wake no process, and a wake-up for each small packet would dominate the
         // measurement.
         sleeps: constellation.medium != Medium::Memif && write == CHUNK,
@@ -208,7 +208,7 @@ fn measure(kind: Kind, args: &Args, common: &Common, seconds: f64) -> io::Result
         timeout_s: (seconds + WARM_UP_S) as u64 * 2 + 20,
     };
     let plan = Bulk {
-        peer: stage::server(),
+        peer: networks::server(),
         warm_up_s: WARM_UP_S,
         seconds,
         verify: args.verify && constellation.client != Stack::Bare(BareWork::Headers),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hawser::programs::{Engine, resolve_with_on};
 use hawser_engine::messages::Carriage;
-use hawser_ir::{Module, Source};
+use hawser_ir::{Module, ParserInput};
 use hawser_sim::{Options, ResolveError, Run, Scenario};
 
 use super::{Common, alternate, column, row};
@@ -144,7 +144,7 @@ pub(crate) fn once(args: &Once, common: &Common) -> Result<(), Failure> {
         Ok(resolve_with_on(Some(engine), name, params)?)
     };
     let program = resolve(&args.transport, &[]).map_err(|error| error.to_string())?;
-    let needs = Needs::of(program.module());
+    let needs = Needs::from_module(program.module());
     let scenario = Scenario::parse(&scenario(&args.transport, needs, args.hosts)?)?;
     let limit = Duration::try_from_secs_f64(args.seconds)?;
     // The limit is several times the planned time, because other processes may take turns.
@@ -198,11 +198,11 @@ struct Needs {
 }
 
 impl Needs {
-    fn of(module: &Module) -> Needs {
+    fn from_module(module: &Module) -> Needs {
         let mut parsers = module.parsers.iter();
         Needs {
-            calls: Carriage::of(module) == Some(Carriage::Native),
-            cut: parsers.any(|parser| matches!(parser.source, Source::Trimmed(_))),
+            calls: Carriage::from_module(module) == Some(Carriage::Native),
+            cut: parsers.any(|parser| matches!(parser.source, ParserInput::Trimmed(_))),
         }
     }
 }
@@ -252,7 +252,7 @@ mod tests {
         let needs = |name: &str| {
             let program =
                 resolve_with_on(Some(Engine::Interp), name, &[]).expect("a program that comes with it");
-            let needs = Needs::of(program.module());
+            let needs = Needs::from_module(program.module());
             (needs.calls, needs.cut)
         };
         assert_eq!(

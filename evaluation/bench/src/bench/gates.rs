@@ -3,7 +3,7 @@
 
 use super::{Common, callgrind, policy, race};
 use crate::report::Report;
-use crate::ring::Manner;
+use crate::ring::RingOptions;
 
 /// Check that instructions per packet, per ranking and per selection stay within their limits
 #[derive(Clone, Debug, clap::Args)]
@@ -53,9 +53,9 @@ pub(crate) fn run(common: &Common) -> Result<bool, Failure> {
         quick: true,
         ..common.clone()
     };
-    let usual = Manner::default();
-    let alone = Manner { no_merge: true, ..usual };
-    let with_sums = Manner { checksums: true, ..usual };
+    let usual = RingOptions::default();
+    let alone = RingOptions { no_merge: true, ..usual };
+    let with_sums = RingOptions { checksums: true, ..usual };
     let gates = packets(&common, "a packet", usual, PACKET_LIMITS)?
         .into_iter()
         .chain(packets(&common, "a packet alone", alone, ALONE_LIMITS)?)
@@ -87,8 +87,8 @@ fn round_trips(common: &Common) -> Result<[Gate; 3], Failure> {
 }
 
 /// Counts data packets in one manner, which `what` names.
-fn packets(common: &Common, what: &str, manner: Manner, limits: [f64; 3]) -> Result<[Gate; 3], Failure> {
-    let args = callgrind::Args::of(&["native", "handwritten"], TRANSFER, manner);
+fn packets(common: &Common, what: &str, manner: RingOptions, limits: [f64; 3]) -> Result<[Gate; 3], Failure> {
+    let args = callgrind::Args::new(&["native", "handwritten"], TRANSFER, manner);
     let report = callgrind::run(&args, common)?;
     compared(&report, "per data packet", what, limits)
 }

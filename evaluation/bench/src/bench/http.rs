@@ -18,10 +18,10 @@ use hawser_documents::temporary::Folder;
 
 use super::{Common, alternate, column, percentiles, row};
 use crate::report::{Better, Metric, Report};
-use crate::{stage, sys};
-use clients::{Target, Window};
+use crate::{networks, sys};
+use clients::{MeasuredPeriod, Target};
 use line::{CrossTraffic, Line};
-use server::{Kind, Server};
+use server::{Server, ServerKind};
 
 /// Measure fetches of files over HTTP: `hawser serve` beside nginx, on a link with and without cross traffic
 #[derive(Clone, Debug, clap::Args)]
@@ -67,7 +67,7 @@ const LOADS: [Load; 4] = [
 
 #[derive(Clone, Copy, Debug)]
 struct Case {
-    server: Kind,
+    server: ServerKind,
     file: usize,
     load: Load,
 }
@@ -92,7 +92,7 @@ impl Case {
 /// # Errors
 /// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
-    stage::prepare()?;
+    networks::prepare()?;
     let seconds = args.seconds.unwrap_or(if common.quick { 0.5 } else { 5.0 });
     let mut report = Report::new(
         "http",
@@ -111,15 +111,17 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     let files = write_files(&folder)?;
     let cases: Vec<Case> = (0..FILES.len())
         .flat_map(|file| LOADS.map(|load| (file, load)))
-        .flat_map(|(file, load)| [Kind::Nginx, Kind::Hawser].map(|server| Case { server, file, load }))
+        .flat_map(|(file, load)| {
+            [ServerKind::Nginx, ServerKind::Hawser].map(|server| Case { server, file, load })
+        })
         .collect();
     let results = alternate(common, "http", &cases, |case| {
         let line = Line::up(case.rate(args))?;
         // Processes and threads stay on the core of the thread that starts them.
         sys::pin(core(1)?)?;
         let server = match case.server {
-            Kind::Nginx => Server::nginx(&line, &folder),
-            Kind::Hawser => Server::hawser(&line, &folder, &common.engine, &args.params),
+            ServerKind::Nginx => Server::nginx(&line, &folder),
+            ServerKind::Hawser => Server::hawser(&line, &folder, &common.engine, &args.params),
         }?;
         sys::pin(core(0)?)?;
         let target = Target {
@@ -135,7 +137,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     }
     report.against(|row| {
         row.split_once(", ")
-            .map(|(_, what)| format!("{}, {what}", Kind::Nginx.name()))
+            .map(|(_, what)| format!("{}, {what}", ServerKind::Nginx.name()))
     });
     Ok(report)
 }
@@ -194,7 +196,7 @@ fn measure(
     };
     let from = Instant::now() + Duration::from_secs_f64(args.warm_up);
     let until = from + Duration::from_secs_f64(seconds);
-    let fetching = (0..args.clients).map(|_| target.fetch(&client, Window { from, until }));
+    let fetching = (0..args.clients).map(|_| target.fetch(&client, MeasuredPeriod { from, until }));
     let fetching: Vec<_> = fetching.collect::<io::Result<_>>()?;
     let standing = |at: Instant| -> io::Result<(Duration, [u64; 2])> {
         thread::sleep(at.saturating_duration_since(Instant::now()));

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use hawser::connect::policy::document::{self, Format};
-use hawser::connect::policy::{Cib, Manager, Names, Options, Pib, Request, Rows, rank};
+use hawser::connect::policy::{Cib, Manager, NameTable, Options, Pib, Request, Rows, rank};
 
 use super::{Common, alternate, callgrind, column, row};
 use crate::report::{Better, Metric, Report};
@@ -93,7 +93,7 @@ pub(crate) fn once(args: &Once) -> Result<(), Failure> {
 
 /// The input of the ranking.
 struct Case {
-    names: Names,
+    names: NameTable,
     pib: Pib,
     rows: Rows,
     request: Request,
@@ -102,7 +102,7 @@ struct Case {
 
 impl Case {
     fn new() -> Result<Self, String> {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         let pib = policies(&mut names)?;
         let read = document::nodes(&interfaces(), Format::Json, "x", &mut names).map_err(first)?;
         let mut cib = Cib::default();
@@ -150,7 +150,7 @@ fn first(diagnostics: Vec<document::Diagnostic>) -> String {
 }
 
 /// Returns 50 policies: by transport, by interface, by both, by size, and for all requests.
-fn policies(names: &mut Names) -> Result<Pib, String> {
+fn policies(names: &mut NameTable) -> Result<Pib, String> {
     let mut pib = Pib::default();
     for n in 0..50 {
         let (transport, interface) = (TRANSPORTS[n % 5], n % 4);

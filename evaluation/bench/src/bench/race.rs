@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::race::{
-    Action, Cache, Candidate, CandidateId, Event, Key, Limits, Outcome, Profile, Questions, Race, Request,
+    Action, AttemptOutcome, Cache, CacheKey, CacheLimits, Candidate, CandidateId, Event, Profile, Questions,
+    Race, Request,
 };
 use hawser::time::Instant;
 
@@ -98,20 +99,20 @@ struct Case {
 impl Case {
     fn new(is_warm: bool) -> Self {
         let network: Arc<str> = "home".into();
-        let mut cache = Cache::new(Limits::default());
-        let won = Outcome::Won { took: Duration::from_millis(20) };
+        let mut cache = Cache::new(CacheLimits::default());
+        let won = AttemptOutcome::Won { took: Duration::from_millis(20) };
         for number in 0..1023 {
             let other = Candidate::new(
                 CandidateId(0),
                 "tcp",
                 format!("192.0.2.{}:{number}", number % 256),
             );
-            cache.record(Key::of(&network, &other), won, Instant::ORIGIN);
+            cache.record(CacheKey::new(&network, &other), won, Instant::ORIGIN);
         }
         let candidates: Vec<Candidate> = (0..CANDIDATES).map(candidate).collect();
         if is_warm {
             // The best candidate of all: no untried one is preferred to it.
-            cache.record(Key::of(&network, &candidates[3]), won, Instant::ORIGIN);
+            cache.record(CacheKey::new(&network, &candidates[3]), won, Instant::ORIGIN);
         }
         Self { network, cache, candidates, is_warm }
     }
@@ -135,7 +136,7 @@ fn candidate(number: u32) -> Candidate {
 fn select(network: &Arc<str>, cache: &mut Cache, candidates: &[Candidate], is_warm: bool) {
     let now = Instant::after(Duration::from_secs(1));
     let known = candidates.iter().cloned().map(|mut one| {
-        one.known = cache.consult(&Key::of(network, &one), now);
+        one.known = cache.consult(&CacheKey::new(network, &one), now);
         one
     });
     let candidates = known.collect();
@@ -150,7 +151,7 @@ fn select(network: &Arc<str>, cache: &mut Cache, candidates: &[Candidate], is_wa
             && is_warm
         {
             let candidate = race.candidate(id).expect("a candidate of the race");
-            cache.record(Key::of(network, candidate), outcome, now);
+            cache.record(CacheKey::new(network, candidate), outcome, now);
         }
     }
 }

@@ -4,9 +4,9 @@ use std::io;
 
 use super::{Common, alternate, column, percentiles, row};
 use crate::engine::TCP;
+use crate::networks::{self, Constellation, OVER_A_CABLE, Stack, StageSettings};
 use crate::report::{Better, Metric, Report};
-use crate::sides::spec::{Measured, Standing, Work};
-use crate::stage::{self, Constellation, Manner, OVER_A_CABLE, Stack};
+use crate::sides::spec::{Measured, StandingSpec, Work};
 use crate::table::number;
 
 /// Measure requests on a changing subset of many open connections: their rate, their time, and memory
@@ -41,7 +41,7 @@ fn name((connections, constellation): &Case) -> String {
 /// # Errors
 /// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
-    stage::prepare()?;
+    networks::prepare()?;
     let counts = match (args.connections.is_empty(), common.quick) {
         (false, _) => args.connections.clone(),
         (true, true) => vec![100, 1000],
@@ -66,8 +66,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         .flat_map(|count| OVER_A_CABLE.map(|constellation| (*count, constellation)))
         .collect();
     let results = alternate(common, "requests", &cases, |(connections, constellation)| {
-        let plan = Standing {
-            peer: stage::server(),
+        let plan = StandingSpec {
+            peer: networks::server(),
             ports: PORTS,
             connections: *connections,
             at_once: args.at_once,
@@ -122,15 +122,15 @@ fn metrics(constellation: &Constellation, samples: &[Vec<f64>]) -> Vec<Option<Me
 
 /// Returns the figures from which [`metrics`] makes a row. By the end, every connection has carried a
 /// request, and both ends have closed it.
-fn measure(constellation: &Constellation, engine: &str, plan: &Standing) -> io::Result<Vec<f64>> {
-    let manner = Manner {
+fn measure(constellation: &Constellation, engine: &str, plan: &StandingSpec) -> io::Result<Vec<f64>> {
+    let manner = StageSettings {
         sleeps: true,
         program: TCP.to_owned(),
         engine: engine.to_owned(),
         params: vec!["NAGLE=false".to_owned(), "SYN_BACKLOG=1024".to_owned()],
         timeout_s: 300,
     };
-    let (client, server) = stage::run(
+    let (client, server) = networks::run(
         constellation,
         &manner,
         Work::Ask(plan.clone()),

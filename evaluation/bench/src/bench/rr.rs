@@ -4,9 +4,9 @@ use std::io;
 
 use super::{Common, alternate, column, percentiles, row};
 use crate::engine::TCP;
+use crate::networks::{self, Constellation, OVER_A_CABLE, StageSettings};
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Echo, Work};
-use crate::stage::{self, Constellation, Manner, OVER_A_CABLE};
 
 /// Measure the round trip of 32 bytes each way, spinning and asleep
 #[derive(Clone, Debug, clap::Args)]
@@ -35,7 +35,7 @@ fn name(constellation: &Constellation, sleeps: bool) -> String {
 /// # Errors
 /// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
-    stage::prepare()?;
+    networks::prepare()?;
     let rounds = args
         .rounds
         .unwrap_or(if common.quick { 500 } else { 20_000 })
@@ -58,8 +58,13 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         .collect();
     let results = alternate(common, "rr", &wanted, |(constellation, sleeps)| {
         let rounds = if *sleeps { rounds / 4 } else { rounds };
-        let plan = Echo { peer: stage::server(), warm_up: rounds / 10, rounds, size: args.size };
-        let manner = Manner {
+        let plan = Echo {
+            peer: networks::server(),
+            warm_up: rounds / 10,
+            rounds,
+            size: args.size,
+        };
+        let manner = StageSettings {
             sleeps: *sleeps,
             program: TCP.to_owned(),
             engine: common.engine.clone(),
@@ -84,8 +89,12 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
 }
 
 /// Returns percentiles in microseconds.
-pub(super) fn measure(constellation: &Constellation, manner: &Manner, plan: Echo) -> io::Result<Vec<f64>> {
-    let (client, server) = stage::run(
+pub(super) fn measure(
+    constellation: &Constellation,
+    manner: &StageSettings,
+    plan: Echo,
+) -> io::Result<Vec<f64>> {
+    let (client, server) = networks::run(
         constellation,
         manner,
         Work::Ping(plan.clone()),

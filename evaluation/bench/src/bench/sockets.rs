@@ -1,10 +1,10 @@
 //! `hawser bench sockets`: programs over ordinary sockets of the host: QUIC-Lite, quinn and Linux's TCP.
 
 use super::{Common, alternate, bulk, column, row, rr};
+use crate::networks::{self, Constellation, Medium, Stack, StageSettings};
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Bulk, Echo};
 use crate::sides::transport::CHUNK;
-use crate::stage::{self, Constellation, Manner, Medium, Stack};
 
 /// Measure QUIC-Lite beside quinn and Linux's TCP over ordinary sockets: one stream, and round trips
 #[derive(Clone, Debug, clap::Args)]
@@ -79,7 +79,7 @@ fn name(stack: Stack, kind: Kind) -> String {
 /// # Errors
 /// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
-    stage::prepare()?;
+    networks::prepare()?;
     let seconds = args.seconds.unwrap_or(if common.quick { 0.3 } else { 3.0 });
     let rounds = args.rounds.unwrap_or(if common.quick { 500 } else { 20_000 });
     let mut report = Report::new(
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         })
         .collect();
     let bulk = Bulk {
-        peer: stage::server(),
+        peer: networks::server(),
         warm_up_s: WARM_UP_S,
         seconds,
         verify: args.verify,
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     };
     let results = alternate(common, "sockets", &wanted, |(stack, kind)| {
         let constellation = Constellation { client: *stack, server: *stack, medium: Medium::Veth };
-        let manner = Manner {
+        let manner = StageSettings {
             sleeps: *kind != Kind::Spinning,
             program: args.program.clone(),
             engine: common.engine.clone(),
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
             return bulk::measure(&constellation, &manner, &bulk);
         }
         let rounds = if *kind == Kind::Asleep { rounds / 4 } else { rounds }.max(1);
-        let plan = Echo { peer: stage::server(), warm_up: rounds / 10, rounds, size: SIZE };
+        let plan = Echo { peer: networks::server(), warm_up: rounds / 10, rounds, size: SIZE };
         rr::measure(&constellation, &manner, plan)
     });
     for ((stack, kind), result) in wanted.iter().zip(results) {

@@ -7,7 +7,7 @@ use crate::engine;
 use crate::report::{Better, Metric, Report};
 use crate::ring::pair::Pair;
 use crate::ring::peer::Peers;
-use crate::ring::{MTU, Manner, Traffic};
+use crate::ring::{MTU, RingOptions, Traffic};
 use crate::sys;
 
 /// Measure the stack alone: two stacks on one core, a ring of memory between them
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
     #[command(flatten)]
-    manner: Manner,
+    manner: RingOptions,
 }
 
 /// The bytes moved between two readings of the clock.
@@ -64,7 +64,7 @@ impl Running {
         subject: &Subject,
         window_kib: u32,
         more: &[String],
-        manner: Manner,
+        manner: RingOptions,
     ) -> Result<Running, Failure> {
         match subject {
             Subject::Hawser(engine) => {
@@ -72,7 +72,7 @@ impl Running {
                 if engine != engine::HANDWRITTEN {
                     params.extend_from_slice(more);
                 }
-                let mut pair = Pair::of(&engine::program(engine, &params)?, manner)?;
+                let mut pair = Pair::with_options(&engine::program(engine, &params)?, manner)?;
                 pair.open(1)?;
                 Ok(Running::Hawser(Box::new(pair)))
             }

@@ -12,7 +12,7 @@ mod tables;
 use hawser_emit_c::abi::{Events, Memory, RawPacket, Records, address, outcome, parse_error};
 use hawser_engine::program::Program;
 use hawser_ir::Module;
-use hawser_ir::abi::{Built, EventHeader, Op, Outcome, Packet, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, ChainOutcome, EventHeader, Op, Packet, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
 use hawser_load::RunError;
 use hawser_load::programs::Error;
@@ -89,7 +89,7 @@ impl Program for Handwritten {
             Input::App(_, op) => (&nothing, *op),
             Input::Icmp(..) | Input::Start => return Err(ParseError::Frame),
         };
-        let packet = RawPacket::of(packet);
+        let packet = RawPacket::from_packet(packet);
         let room = out.room(LARGEST_EVENT);
         let span = room.as_mut_ptr_range();
         let mut events = Events { at: span.start.cast(), end: span.end.cast(), count: 0, capacity: 1 };
@@ -113,9 +113,9 @@ impl Program for Handwritten {
             .map_err(|_| ParseError::Events)
     }
 
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         if event.len() < size_of::<EventHeader>() {
-            return Outcome::Done;
+            return ChainOutcome::Done;
         }
         let size = self.event_bytes(event_header(event).event).unwrap_or(usize::MAX);
         let context = |type_: u32| sizes()[type_ as usize];
@@ -130,7 +130,7 @@ impl Program for Handwritten {
             .zip(creates)
             .is_none_or(|(bytes, id)| holds(bytes, context(id.0)));
         if !(event.len() >= size && event.as_ptr().align_offset(8) == 0 && keyed && fresh) {
-            return Outcome::Done;
+            return ChainOutcome::Done;
         }
         let keyed_type = memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1);
         let fresh = memory.fresh.as_deref_mut().filter(|_| creates.is_some());
@@ -154,7 +154,7 @@ impl Program for Handwritten {
         let written = (records.at as usize).wrapping_sub(span.start as usize);
         let taken = out.commit(written);
         debug_assert!(taken.is_ok(), "the program wrote an invalid sequence of records");
-        outcome(ended).unwrap_or(Outcome::Stop)
+        outcome(ended).unwrap_or(ChainOutcome::Stop)
     }
 
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {

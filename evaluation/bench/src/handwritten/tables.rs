@@ -1,9 +1,9 @@
 //! The tables that the engine needs about the hand-written program. A compiler would generate them.
 
 use hawser_ir::{
-    AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Cut, Ends, Event, EventId,
-    EventKind, FuncId, Granularity, Module, Offload, Param, Parser, Queue, QueuePolicy, Source, Struct,
-    StructId, Timer, Ty, When,
+    AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Cut, EndpointOffsets, Event,
+    EventId, EventKind, FuncId, Granularity, Module, Offload, PacketQueue, Param, Parser, ParserInput,
+    Precondition, QueuePolicy, Struct, StructId, Timer, Ty,
 };
 
 use super::ffi;
@@ -55,15 +55,15 @@ const FIRST_TIMER: u32 = 8;
 const TIMERS: u32 = 4;
 
 /// The parsers' sources, in the order of `enum parser`.
-const PARSERS: [Source; 8] = [
-    Source::Ip(6),
-    Source::App(AppOp::Listen),
-    Source::App(AppOp::Connect),
-    Source::App(AppOp::Send),
-    Source::App(AppOp::Recv),
-    Source::App(AppOp::Close),
-    Source::App(AppOp::Abort),
-    Source::App(AppOp::Release),
+const PARSERS: [ParserInput; 8] = [
+    ParserInput::Ip(6),
+    ParserInput::App(AppOp::Listen),
+    ParserInput::App(AppOp::Connect),
+    ParserInput::App(AppOp::Send),
+    ParserInput::App(AppOp::Recv),
+    ParserInput::App(AppOp::Close),
+    ParserInput::App(AppOp::Abort),
+    ParserInput::App(AppOp::Release),
 ];
 
 const SECOND: u64 = 1_000_000_000;
@@ -98,10 +98,10 @@ pub(super) fn creates(event: u16) -> Option<ContextId> {
 
 /// Returns the conditions under which an event's chain creates a context: connections only on listeners, both
 /// types where there is no context yet.
-fn creators(event: u16) -> Vec<When> {
+fn creators(event: u16) -> Vec<Precondition> {
     match event {
-        0 => vec![When::Found(ContextId(1))],
-        1 | 2 => vec![When::NotFound],
+        0 => vec![Precondition::Found(ContextId(1))],
+        1 | 2 => vec![Precondition::NotFound],
         _ => Vec::new(),
     }
 }
@@ -133,7 +133,7 @@ pub(super) fn module() -> Module {
         creates: creates(n),
         globals: Vec::new(),
     };
-    let parser = |source: Source| Parser { source, func: FuncId(0), max_events: 1, steps: 0 };
+    let parser = |source: ParserInput| Parser { source, func: FuncId(0), max_events: 1, steps: 0 };
     let param = |(name, ty, default): (&str, Ty, u64)| Param { name: name.to_owned(), ty, default };
     Module {
         name: "tcp by hand".to_owned(),
@@ -174,15 +174,15 @@ pub(super) fn module() -> Module {
             }),
         }],
         coalesce: vec![Coalesce { blueprint: BlueprintId(0), func: FuncId(0) }],
-        queues: vec![Queue { name: "default".to_owned(), policy: QueuePolicy::Fifo, prio: 0 }],
+        queues: vec![PacketQueue { name: "default".to_owned(), policy: QueuePolicy::Fifo, prio: 0 }],
         ..Module::default()
     }
 }
 
 /// Returns the offsets of a connection's two ends.
-fn ends() -> Ends {
+fn ends() -> EndpointOffsets {
     let [local_ip, local_port, remote_ip, remote_port] = [0, 1, 2, 3].map(|n| sizes()[ENDS_AT + n]);
-    Ends { local_ip, local_port, remote_ip, remote_port }
+    EndpointOffsets { local_ip, local_port, remote_ip, remote_port }
 }
 
 fn context(name: &str, granularity: Granularity, body: StructId, timers: u32) -> Context {

@@ -1,6 +1,7 @@
 //! Two stacks in one thread and a wire in memory between them: no device, no system call.
 //!
-//! * [`hawser_testing::lane`]: the wire: one copy per packet on each side, as over a shared-memory ring
+//! * [`hawser_testing::memory_wire`]: the wire: one copy per packet on each side, as over a shared-memory
+//!   ring
 //! * [`pair`]: two of our stacks
 //! * [`peer`]: two of smoltcp's
 //!
@@ -18,7 +19,7 @@ pub(crate) const STEP: u64 = 10_000;
 
 /// The work of stacks for each packet, in addition to the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
-pub(crate) struct Manner {
+pub(crate) struct RingOptions {
     /// Make each received packet an event of its own, as when packets come one by one
     #[arg(long)]
     pub(crate) no_merge: bool,
@@ -30,7 +31,7 @@ pub(crate) struct Manner {
     pub(crate) by_reference: bool,
 }
 
-impl Manner {
+impl RingOptions {
     /// Returns the command-line options of this manner.
     pub(crate) fn options<'a>(self) -> impl Iterator<Item = &'a str> {
         let merge = self.no_merge.then_some("--no-merge");

@@ -10,9 +10,9 @@ use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::Wire;
 use hawser_engine::{Handle, Notice, RequestError, Stack, StackConfig};
-use hawser_testing::lane::{End, Shared};
+use hawser_testing::memory_wire::{SharedDirection, WireEnd};
 
-use super::{CHUNK, MTU, Manner, STEP, Traffic};
+use super::{CHUNK, MTU, RingOptions, STEP, Traffic};
 
 /// The port that the server listens on, or the first of several if there are many connections.
 const PORT: u16 = 5201;
@@ -27,14 +27,14 @@ const ROUND: Duration = Duration::from_secs(1);
 type Failure = Box<dyn std::error::Error>;
 
 /// One stack and its end of the wire.
-struct Host {
+struct PairHost {
     stack: Stack,
-    end: End,
+    end: WireEnd,
     notices: Vec<(Handle, Notice)>,
 }
 
-impl Host {
-    fn new(program: Arc<dyn Program>, number: u8, end: End, merge: bool) -> Result<Host, Failure> {
+impl PairHost {
+    fn new(program: Arc<dyn Program>, number: u8, end: WireEnd, merge: bool) -> Result<PairHost, Failure> {
         let interface = InterfaceConfig {
             addresses: vec![(address(number, 0).ip(), 24)],
             gateways: Vec::new(),
@@ -44,7 +44,7 @@ impl Host {
         config.ephemeral = 1024..=65_535;
         config.merge = merge;
         let stack = Stack::new(program, config, end.caps())?;
-        Ok(Host { stack, end, notices: Vec::new() })
+        Ok(PairHost { stack, end, notices: Vec::new() })
     }
 
     /// Executes all work that is due at this time, and returns whether there was any.
@@ -92,9 +92,9 @@ fn address(number: u8, port: u16) -> SocketAddr {
 
 /// The two hosts. The client sends.
 pub(crate) struct Pair {
-    client: Host,
-    server: Host,
-    lanes: [Shared; 2],
+    client: PairHost,
+    server: PairHost,
+    lanes: [SharedDirection; 2],
     now: Instant,
     bytes: u64,
     chunk: Bytes,
@@ -110,18 +110,18 @@ impl Pair {
     /// # Errors
     /// The program cannot be run.
     pub(crate) fn new(program: &Arc<dyn Program>) -> Result<Pair, Failure> {
-        Pair::of(program, Manner::default())
+        Pair::with_options(program, RingOptions::default())
     }
 
     /// Makes two stacks that run this program in another manner.
     ///
     /// # Errors
     /// The program cannot be run.
-    pub(crate) fn of(program: &Arc<dyn Program>, manner: Manner) -> Result<Pair, Failure> {
-        let lanes = [Shared::default(), Shared::default()];
+    pub(crate) fn with_options(program: &Arc<dyn Program>, manner: RingOptions) -> Result<Pair, Failure> {
+        let lanes = [SharedDirection::default(), SharedDirection::default()];
         let host = |number, outward, inward| {
-            let end = End::new(outward, inward, MTU as u32, manner.checksums);
-            Host::new(Arc::clone(program), number, end, !manner.no_merge)
+            let end = WireEnd::new(outward, inward, MTU as u32, manner.checksums);
+            PairHost::new(Arc::clone(program), number, end, !manner.no_merge)
         };
         let client = host(1, &lanes[0], &lanes[1])?;
         let server = host(2, &lanes[1], &lanes[0])?;
@@ -319,7 +319,7 @@ impl Pair {
 
     /// Returns the traffic on the wire so far.
     pub(crate) fn traffic(&self) -> Traffic {
-        let packets = |lane: &Shared| lane.borrow().packets;
+        let packets = |lane: &SharedDirection| lane.borrow().packets;
         Traffic {
             data: packets(&self.lanes[0]),
             answers: packets(&self.lanes[1]),
@@ -329,7 +329,7 @@ impl Pair {
 
     /// Returns the bytes that both stacks hold for applications, both to send and received.
     pub(crate) fn held_bytes(&self) -> u64 {
-        let held = |host: &Host| host.stack.held_bytes();
+        let held = |host: &PairHost| host.stack.held_bytes();
         let [(out, back), (there, here)] = [held(&self.client), held(&self.server)];
         out + back + there + here
     }
@@ -351,11 +351,11 @@ mod tests {
     const ENGINES: [&str; 3] = ["interp", "native", "handwritten"];
 
     fn pair(engine: &str) -> Pair {
-        of(engine, Manner::default())
+        pair_with(engine, RingOptions::default())
     }
 
-    fn of(engine: &str, manner: Manner) -> Pair {
-        Pair::of(&crate::engine::program(engine, &[]).unwrap(), manner).unwrap()
+    fn pair_with(engine: &str, manner: RingOptions) -> Pair {
+        Pair::with_options(&crate::engine::program(engine, &[]).unwrap(), manner).unwrap()
     }
 
     fn traffic_of_bulk(engine: &str, bytes: u64) -> Traffic {
@@ -396,12 +396,12 @@ mod tests {
         for engine in ENGINES {
             let expected = traffic_of_bulk(engine, 4 << 20);
             for manner in [
-                Manner { no_merge: true, ..Manner::default() },
-                Manner { checksums: true, ..Manner::default() },
-                Manner { no_merge: true, checksums: true, ..Manner::default() },
-                Manner { by_reference: true, ..Manner::default() },
+                RingOptions { no_merge: true, ..RingOptions::default() },
+                RingOptions { checksums: true, ..RingOptions::default() },
+                RingOptions { no_merge: true, checksums: true, ..RingOptions::default() },
+                RingOptions { by_reference: true, ..RingOptions::default() },
             ] {
-                let traffic = traffic_of(of(engine, manner), 4 << 20);
+                let traffic = traffic_of(pair_with(engine, manner), 4 << 20);
                 assert_eq!(traffic, expected, "{engine}, {manner:?}");
             }
         }

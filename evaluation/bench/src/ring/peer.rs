@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
-use hawser_testing::lane::{Shared, Slot};
+use hawser_testing::memory_wire::{PacketSlot, SharedDirection};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;
@@ -16,18 +16,18 @@ use crate::sides::smoltcp::socket;
 const PORT: u16 = 5201;
 
 /// One end of the wire.
-struct End {
+struct WireSide {
     sums: bool,
-    outward: Shared,
-    inward: Shared,
+    outward: SharedDirection,
+    inward: SharedDirection,
 }
 
 struct Received {
-    slot: Slot,
-    lane: Shared,
+    slot: PacketSlot,
+    lane: SharedDirection,
 }
 
-struct Sending(Shared);
+struct Sending(SharedDirection);
 
 impl phy::RxToken for Received {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
@@ -46,7 +46,7 @@ impl phy::TxToken for Sending {
     }
 }
 
-impl Device for End {
+impl Device for WireSide {
     type RxToken<'a> = Received;
     type TxToken<'a> = Sending;
 
@@ -80,16 +80,16 @@ impl Device for End {
     }
 }
 
-struct Host {
-    end: End,
+struct PeerHost {
+    end: WireSide,
     interface: Interface,
     sockets: SocketSet<'static>,
     socket: SocketHandle,
 }
 
-impl Host {
-    fn new(number: u8, [outward, inward]: [&Shared; 2], window: usize, sums: bool) -> Host {
-        let mut end = End { sums, outward: Rc::clone(outward), inward: Rc::clone(inward) };
+impl PeerHost {
+    fn new(number: u8, [outward, inward]: [&SharedDirection; 2], window: usize, sums: bool) -> PeerHost {
+        let mut end = WireSide { sums, outward: Rc::clone(outward), inward: Rc::clone(inward) };
         let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut end, Instant::ZERO);
         interface.update_ip_addrs(|list| {
             // The list is empty, and has room for at least one address.
@@ -97,7 +97,7 @@ impl Host {
         });
         let mut sockets = SocketSet::new(Vec::new());
         let socket = sockets.add(socket(window));
-        Host { end, interface, sockets, socket }
+        PeerHost { end, interface, sockets, socket }
     }
 
     fn socket(&mut self) -> &mut tcp::Socket<'static> {
@@ -135,9 +135,9 @@ fn address(number: u8) -> IpAddress {
 
 /// The two hosts. The client sends.
 pub(crate) struct Peers {
-    client: Host,
-    server: Host,
-    lanes: [Shared; 2],
+    client: PeerHost,
+    server: PeerHost,
+    lanes: [SharedDirection; 2],
     now: u64,
     bytes: u64,
     chunk: Vec<u8>,
@@ -150,12 +150,12 @@ impl Peers {
     /// # Errors
     /// The connection could not be opened.
     pub(crate) fn new(window: usize, sums: bool) -> Result<Peers, Box<dyn std::error::Error>> {
-        let lanes = [Shared::default(), Shared::default()];
-        let client = Host::new(1, [&lanes[0], &lanes[1]], window, sums);
-        let server = Host::new(2, [&lanes[1], &lanes[0]], window, sums);
+        let lanes = [SharedDirection::default(), SharedDirection::default()];
+        let client = PeerHost::new(1, [&lanes[0], &lanes[1]], window, sums);
+        let server = PeerHost::new(2, [&lanes[1], &lanes[0]], window, sums);
         let mut peers = Peers { client, server, lanes, now: STEP, bytes: 0, chunk: vec![7; CHUNK] };
         peers.server.socket().listen(PORT).map_err(|e| e.to_string())?;
-        let Host { interface, sockets, socket, .. } = &mut peers.client;
+        let PeerHost { interface, sockets, socket, .. } = &mut peers.client;
         let client = sockets.get_mut::<tcp::Socket<'_>>(*socket);
         client
             .connect(interface.context(), (address(2), PORT), 49_152)
@@ -230,7 +230,7 @@ impl Peers {
 
     /// Returns the traffic on the wire so far.
     pub(crate) fn traffic(&self) -> Traffic {
-        let packets = |lane: &Shared| lane.borrow().packets;
+        let packets = |lane: &SharedDirection| lane.borrow().packets;
         Traffic {
             data: packets(&self.lanes[0]),
             answers: packets(&self.lanes[1]),

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hawser::host::{self, DeviceSpec, Setup};
+use hawser::host::{self, DeviceSpec, StackSetup};
 use hawser::{Endpoint, Handle};
 
 use super::spec::{Spec, StackKind};
@@ -43,8 +43,8 @@ impl Hawser {
         let program = engine::named(engine, program, params).map_err(io::Error::other)?;
         let device: DeviceSpec = device.parse().map_err(io::Error::other)?;
         let mut setup = match device {
-            DeviceSpec::Udp(at) => Setup::at_socket(at),
-            _ => Setup::new(device, spec.address),
+            DeviceSpec::Udp(at) => StackSetup::at_socket(at),
+            _ => StackSetup::new(device, spec.address),
         };
         setup.kernel_addresses.extend(*kernel);
         let endpoints = host::open_shards(&program, &setup, *shards).map_err(io::Error::other)?;

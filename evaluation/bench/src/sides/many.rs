@@ -14,7 +14,7 @@ const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// The progress of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ConnectionProgress {
     Opening,
     Asked,
     Closing,
@@ -42,7 +42,7 @@ pub(crate) fn connect<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Me
 
 /// Takes `total` connections from their opening to their end, `at_once` at the same time.
 fn open_and_close<T: Transport>(stack: &mut T, plan: &Many, total: u32, at_once: usize) -> io::Result<u32> {
-    let mut active: Vec<(T::Connection, Stage)> = Vec::new();
+    let mut active: Vec<(T::Connection, ConnectionProgress)> = Vec::new();
     let mut changed = Vec::new();
     let (mut opened, mut done) = (0, 0);
     while done < total {
@@ -50,7 +50,7 @@ fn open_and_close<T: Transport>(stack: &mut T, plan: &Many, total: u32, at_once:
         while opened < total && active.len() < at_once {
             let connection = stack.connect(plan.peer)?;
             changed.push(connection);
-            active.push((connection, Stage::Opening));
+            active.push((connection, ConnectionProgress::Opening));
             opened += 1;
         }
         if changed.is_empty() {
@@ -72,9 +72,9 @@ fn open_and_close<T: Transport>(stack: &mut T, plan: &Many, total: u32, at_once:
 /// Advances a client's connection as far as possible, and returns true at its end.
 fn advance<T: Transport>(
     stack: &mut T,
-    (connection, stage): &mut (T::Connection, Stage),
+    (connection, stage): &mut (T::Connection, ConnectionProgress),
 ) -> io::Result<bool> {
-    if *stage == Stage::Opening {
+    if *stage == ConnectionProgress::Opening {
         let Some(open) = stack.opened(*connection)? else {
             return Ok(false);
         };
@@ -82,15 +82,15 @@ fn advance<T: Transport>(
         if stack.write(open, b"?")?.is_none() {
             return Ok(false);
         }
-        *stage = Stage::Asked;
+        *stage = ConnectionProgress::Asked;
     }
     let mut byte = [0];
-    if *stage == Stage::Asked {
+    if *stage == ConnectionProgress::Asked {
         if stack.read(*connection, &mut byte)?.is_none() {
             return Ok(false);
         }
         stack.shutdown(*connection)?;
-        *stage = Stage::Closing;
+        *stage = ConnectionProgress::Closing;
     }
     // Wait for the end of the other direction, so that the whole handshake is measured.
     if stack.read(*connection, &mut byte)? != Some(0) {

@@ -94,9 +94,9 @@ pub(crate) enum Work {
     /// Accepts connections and answers the byte on each.
     Serve(Many),
     /// Opens connections that stay open, and asks on some at a time.
-    Ask(Standing),
+    Ask(StandingSpec),
     /// Accepts such connections and answers.
-    Answer(Standing),
+    Answer(StandingSpec),
 }
 
 impl Work {
@@ -170,7 +170,7 @@ pub(crate) struct Many {
 
 /// Connections that stay open, and requests on some of them at a time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Standing {
+pub(crate) struct StandingSpec {
     /// The address of the server. It also listens on the following ports.
     pub(crate) peer: SocketAddr,
     /// The number of the server's ports. A client's connections to one port are limited by its own ports.
@@ -189,7 +189,7 @@ pub(crate) struct Standing {
     pub(crate) answer: usize,
 }
 
-impl Standing {
+impl StandingSpec {
     /// Returns the ports that the server listens on.
     pub(crate) fn ports(&self) -> impl Iterator<Item = u16> + Clone {
         (0..self.ports).map(|n| self.peer.port() + n)

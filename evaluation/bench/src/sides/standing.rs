@@ -4,7 +4,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::spec::{Measured, Standing};
+use super::spec::{Measured, StandingSpec};
 use super::transport::Transport;
 use crate::sys;
 
@@ -27,7 +27,7 @@ struct Asked<C> {
 ///
 /// # Errors
 /// A connection failed or ended.
-pub(crate) fn ask<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Measured> {
+pub(crate) fn ask<T: Transport>(stack: &mut T, plan: &StandingSpec) -> io::Result<Measured> {
     let before = sys::allocated_bytes();
     let connections = open(stack, plan)?;
     let mut turns = connections.iter().copied().cycle();
@@ -56,7 +56,7 @@ pub(crate) fn ask<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Me
 }
 
 /// Opens all connections, `OPENING` at a time, evenly over the ports of the server.
-fn open<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Vec<T::Connection>> {
+fn open<T: Transport>(stack: &mut T, plan: &StandingSpec) -> io::Result<Vec<T::Connection>> {
     let mut connections = Vec::with_capacity(plan.connections as usize);
     let (mut opening, mut changed) = (Vec::new(), Vec::new());
     let mut ports = plan.ports().cycle().take(plan.connections as usize);
@@ -88,7 +88,7 @@ fn open<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Vec<T::Conne
 /// times in nanoseconds.
 fn ask_each<T: Transport>(
     stack: &mut T,
-    plan: &Standing,
+    plan: &StandingSpec,
     mut turns: impl Iterator<Item = T::Connection>,
 ) -> io::Result<Vec<u64>> {
     let request = vec![b'?'; plan.request];
@@ -175,7 +175,7 @@ struct Answering<C> {
 ///
 /// # Errors
 /// A connection failed.
-pub(crate) fn answer<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Measured> {
+pub(crate) fn answer<T: Transport>(stack: &mut T, plan: &StandingSpec) -> io::Result<Measured> {
     let before = sys::allocated_bytes();
     let mut server = Server {
         plan,
@@ -231,7 +231,7 @@ pub(crate) fn answer<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result
 }
 
 struct Server<'a, C> {
-    plan: &'a Standing,
+    plan: &'a StandingSpec,
     text: Vec<u8>,
     /// There are few at any time, because the answer to a complete request usually leaves at once.
     unfinished: Vec<Answering<C>>,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::run;
 use crate::Error;
 use crate::experiment::{Context, Outcome};
-use crate::plot::{Axes, Line, lines};
+use crate::plot::{Axes, PlotLine, lines};
 
 /// The number of ports of a switch. A fat tree of such switches has 432 hosts.
 const PORTS: usize = 12;
@@ -125,7 +125,7 @@ pub(crate) fn incast(context: &Context<'_>) -> Result<Outcome, Error> {
         y: "ms",
     };
     let curves = [("NDP", measured), ("the line alone", ideals)]
-        .map(|(name, points)| Line { name: name.into(), points });
+        .map(|(name, points)| PlotLine { name: name.into(), points });
     outcome.drawings.push(("incast".into(), lines(&axes, &curves)));
     outcome.figures = json!({
         "incast": figures,

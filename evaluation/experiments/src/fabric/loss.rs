@@ -6,7 +6,7 @@ use serde_json::json;
 use super::run;
 use crate::Error;
 use crate::experiment::{Context, Outcome};
-use crate::plot::{Axes, Line, lines};
+use crate::plot::{Axes, PlotLine, lines};
 
 /// The programs, each with its method of loss recovery.
 const PROGRAMS: [(&str, &str); 2] = [("roce", "go-back-N"), ("roce-irn", "selective repeat")];
@@ -69,7 +69,7 @@ pub(crate) fn loss(context: &Context<'_>) -> Result<Outcome, Error> {
                 outcome.configuration.push((format!("{program}.toml"), text));
             }
         }
-        curves.push(Line { name: name.into(), points });
+        curves.push(PlotLine { name: name.into(), points });
     }
     let axes = Axes {
         title: "Writes of 64 kB over a line that loses packets",

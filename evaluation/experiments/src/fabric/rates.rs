@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use hawser::runs::{self, Moment, Report, Scenario, Watch};
+use hawser::runs::{self, Report, RunSample, SampleRequest, Scenario};
 use serde_json::json;
 
 use crate::Error;
 use crate::experiment::{Context, Outcome};
-use crate::plot::{Axes, Line, lines};
+use crate::plot::{Axes, PlotLine, lines};
 
 /// The rate of the links, in bits per second.
 const RATE: u64 = 40_000_000_000;
@@ -60,10 +60,10 @@ fn jain(shares: &[f64]) -> f64 {
 fn second_half(text: &str, seed: u64, millis: u64) -> Result<(Report, Vec<f64>), Error> {
     let scenario = Scenario::parse(text).map_err(|error| format!("{error}\n{text}"))?;
     let mut written: Vec<Vec<u64>> = Vec::new();
-    let mut note = |moment: &Moment| {
+    let mut note = |moment: &RunSample| {
         written.push(moment.flows.iter().map(|flow| flow.received[0]).collect());
     };
-    let watch = Watch {
+    let watch = SampleRequest {
         every: Duration::from_millis(millis / 2),
         fields: &[],
         reported: &mut note,
@@ -88,7 +88,7 @@ pub(crate) fn rates(context: &Context<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let mut figures = Vec::new();
     let mut curves = [("with DCQCN", RATE), ("without", 0)]
-        .map(|(name, _)| Line { name: name.into(), points: Vec::new() });
+        .map(|(name, _)| PlotLine { name: name.into(), points: Vec::new() });
     for (step, senders) in senders.iter().enumerate() {
         for (curve, link_rate) in curves.iter_mut().zip([RATE, 0]) {
             (context.progress)(step, 4, &format!("{senders} to 1, {}", curve.name));

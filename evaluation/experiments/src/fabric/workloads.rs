@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{WORKLOADS, run};
 use crate::Error;
 use crate::experiment::{Context, Outcome};
-use crate::plot::{Axes, Line, lines};
+use crate::plot::{Axes, PlotLine, lines};
 
 const LOADS: [f64; 2] = [0.5, 0.8];
 /// The bytes of a round trip at a host's rate, as in the paper: 9.7 kB.
@@ -164,8 +164,8 @@ pub(crate) fn workloads(context: &Context<'_>) -> Result<Outcome, Error> {
                         })
                         .collect()
                 };
-                medians.push(Line { name: format!("{transport}, median"), points: points(0) });
-                tails.push(Line { name: format!("{transport}, 99th percentile"), points: points(1) });
+                medians.push(PlotLine { name: format!("{transport}, median"), points: points(0) });
+                tails.push(PlotLine { name: format!("{transport}, 99th percentile"), points: points(1) });
                 outcome.lines.push(format!(
                     "{workload} at {:.0} % over {transport}: {} messages, slowdown on average {:.2}, median {:.2}, 99th \
                      percentile {:.2}; of the smaller half at most {small:.2}",

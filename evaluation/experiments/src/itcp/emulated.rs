@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use hawser::host::{DeviceSpec, Setup, open};
+use hawser::host::{DeviceSpec, StackSetup, open};
 use hawser::interact::Bus;
 use hawser::interact::kernel::serve_kernel;
 use hawser::lab::{Direction, Host, Lab, Spec};
@@ -252,7 +252,7 @@ fn send_by_program(
     let program = hawser::programs::resolve_with(program, &["RCV_BUF=1048576".to_owned()])?;
     let own = IpAddr::from([10, 77, 0, 3]);
     let device = DeviceSpec::Packet("eth0".into());
-    let setup = Setup { buffer: Some(HELD), ..Setup::new(device, (own, 24)) };
+    let setup = StackSetup { buffer: Some(HELD), ..StackSetup::new(device, (own, 24)) };
     let mut endpoint = open(program, &setup)?;
     let bus = Bus::new();
     if steering.is_some() {

@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use super::run::Run;
 use crate::experiment::Outcome;
-use crate::plot::{Axes, Group, Line, bars, lines};
+use crate::plot::{Axes, Group, PlotLine, bars, lines};
 
 /// The largest number of points of a line.
 const POINTS: usize = 300;
 
 /// Draws Figure 9 for the runs over one path: throughput and window over time.
 pub(super) fn figure_9(outcome: &mut Outcome, title: &str, name: &str, runs: &[Run]) {
-    let over_time = |of: &dyn Fn(&Run, f64, f64) -> f64| -> Vec<Line> {
+    let over_time = |of: &dyn Fn(&Run, f64, f64) -> f64| -> Vec<PlotLine> {
         runs.iter()
-            .map(|run| Line { name: run.contender.clone(), points: points(run, of) })
+            .map(|run| PlotLine { name: run.contender.clone(), points: points(run, of) })
             .collect()
     };
     let throughput = over_time(&|run, from, to| run.rate(from, to));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hawser::interact::Filter;
 use hawser::time::Instant;
-use hawser_linux::{Event, Kernel, Options, SUBSCRIPTIONS};
+use hawser_linux::{FlowEvent, Kernel, Options, SUBSCRIPTIONS};
 
 use super::emulated::{PORT, Sender, transfer};
 use super::run::Path;
@@ -46,10 +46,10 @@ fn one_transfer(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Th
         Kernel::load(&Options { congestion_control: name, ring_bytes: RING, ..Options::default() })?;
     // The other end has the same port, but it sends no data that could be acknowledged.
     let only = hawser_linux::Filter { port: Some(PORT), ..hawser_linux::Filter::default() };
-    let mut ids = vec![kernel.subscribe(Event::Acked, only)?];
+    let mut ids = vec![kernel.subscribe(FlowEvent::Acked, only)?];
     for filter in filters {
         ids.push(kernel.subscribe(
-            Event::Acked,
+            FlowEvent::Acked,
             hawser_linux::Filter { interval: filter.interval, frequency: filter.frequency, ..only },
         )?);
     }

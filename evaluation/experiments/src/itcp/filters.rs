@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::interact::{Bus, Filter, Hands, Rights, Schema, Signal, SourceId, Subscription, Tware};
-use hawser::runs::{Scenario, Watch, run_steered};
+use hawser::runs::{SampleRequest, Scenario, run_steered};
 use hawser::time::{Instant, nanos};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use super::simulated::{Contender, Times, scenario_text};
 use super::steering::missing;
 use crate::Error;
 use crate::experiment::{Context, Outcome};
-use crate::plot::{Axes, Line, lines};
+use crate::plot::{Axes, PlotLine, lines};
 
 /// The interval, in milliseconds, of which one event survives; with 0, all survive.
 const INTERVALS_MS: [u64; 6] = [0, 1, 2, 5, 10, 50];
@@ -70,7 +70,7 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
     let subscriber = bus.attach("listener", Rights::all(), 1, tware)?;
     let text = scenario_text(&SENDER, path, Times { seconds, every_ms: 1_000 }, &[]);
     let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
-    let watch = Watch { every: Duration::from_secs(1), fields: &[], reported: &mut |_| {} };
+    let watch = SampleRequest { every: Duration::from_secs(1), fields: &[], reported: &mut |_| {} };
     run_steered(&scenario, Some(seed), watch, &bus, &["sender"]).map_err(|error| error.to_string())?;
     drop(subscriber);
     let delivered = delivered.lock().clone();
@@ -115,7 +115,7 @@ impl Row {
 /// Adds the lines, the drawing and the figures of one transport.
 fn draw(outcome: &mut Outcome, whose: &str, file: &str, seconds: u64, rows: &[Row]) -> Vec<Value> {
     let mut figures = Vec::new();
-    let mut curves: Vec<Line> = Vec::new();
+    let mut curves: Vec<PlotLine> = Vec::new();
     for frequency in FREQUENCIES {
         let mut points = Vec::new();
         for row in rows.iter().filter(|row| row.filter.frequency == frequency) {
@@ -131,7 +131,7 @@ fn draw(outcome: &mut Outcome, whose: &str, file: &str, seconds: u64, rows: &[Ro
                 "delivered": delivered, "model": expected,
             }));
         }
-        curves.push(Line { name: format!("F = {frequency}"), points });
+        curves.push(PlotLine { name: format!("F = {frequency}"), points });
     }
     let axes = Axes {
         title: &format!("Signals of acknowledgements, {whose}, 200 Mbit/s, 120 ms"),

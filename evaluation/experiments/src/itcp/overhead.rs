@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::emulated::{Sender, transfer};
 use super::run::Path;
-use super::steering::{Count, Place, Steering, missing};
+use super::steering::{Count, Steering, ThreadChoice, missing};
 use super::usage::{Usage, machine};
 use crate::Error;
 use crate::experiment::{Context, Outcome};
@@ -23,7 +23,7 @@ const MODES: [(&str, Mode); 3] = [
     ("probe", Mode::Probe),
     ("full", Mode::Full),
 ];
-const PLACES: [(&str, Place); 2] = [("loop", Place::Loop), ("thread", Place::Thread)];
+const PLACES: [(&str, ThreadChoice); 2] = [("loop", ThreadChoice::Loop), ("thread", ThreadChoice::Thread)];
 /// The cost of the paper's full T-ware on each acknowledgement (Table 3), in per cent of one processor.
 const PAPER: [f64; 3] = [7.17, 8.58, 9.74];
 
@@ -89,7 +89,7 @@ fn cases(quick: bool) -> Vec<Case> {
 
 /// The counters at one time.
 #[derive(Clone, Copy)]
-struct Standing {
+struct CounterSnapshot {
     seconds: f64,
     usage: Usage,
     machine: [u64; 2],
@@ -127,15 +127,15 @@ pub(crate) fn overhead(context: &Context<'_>) -> Result<Outcome, Error> {
 fn measure(case: &Case, path: Path, warm: u64, seconds: u64, outcome: &mut Outcome) -> Result<Value, Error> {
     // The T-ware may outlive its transfer by a moment, so the count is leaked. There are a few dozen of them.
     let count: &'static Count = Box::leak(Box::default());
-    let mut standings: Vec<Standing> = Vec::new();
+    let mut standings: Vec<CounterSnapshot> = Vec::new();
     let mut wrong = None;
     let mut sample = |at: f64| {
         let first = standings.is_empty() && at >= warm as f64;
         let last = at >= seconds as f64 - 0.5;
         if first || last {
-            match (Usage::of(case.threads()), machine()) {
+            match (Usage::from_names(case.threads()), machine()) {
                 (Ok(usage), Ok(machine)) => {
-                    standings.push(Standing { seconds: at, usage, machine, count: count.now() });
+                    standings.push(CounterSnapshot { seconds: at, usage, machine, count: count.now() });
                 }
                 (Err(error), _) | (_, Err(error)) => wrong = Some(error),
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hawser::interact::twares::{Fast, FastParams, Steer, SteerOptions};
 use hawser::interact::{Bus, Rights, Tware};
-use hawser::runs::{Moment, Scenario, Watch, run_steered};
+use hawser::runs::{RunSample, SampleRequest, Scenario, run_steered};
 use hawser::time::nanos;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde_json::json;
@@ -129,9 +129,9 @@ fn transfer(
     params: &[&str],
 ) -> Result<Run, Error> {
     let mut samples = Vec::new();
-    let mut sampled = |moment: &Moment| samples.push(sample(moment));
+    let mut sampled = |moment: &RunSample| samples.push(sample(moment));
     let fields = ["cc.cwnd", "srtt", "retransmissions"];
-    let watch = Watch {
+    let watch = SampleRequest {
         every: Duration::from_nanos(times.every_ms * 1_000_000),
         fields: &fields,
         reported: &mut sampled,
@@ -177,7 +177,7 @@ fn transfer(
     Ok(Run { contender: contender.name.into(), path, samples })
 }
 
-fn sample(moment: &Moment) -> Sample {
+fn sample(moment: &RunSample) -> Sample {
     let flow = &moment.flows[0];
     let value = |number: usize| flow.values[number].unwrap_or_default();
     Sample {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hawser::interact::kernel::{Options, serve_kernel};
 use hawser::interact::twares::{FastParams, Mode, NamedController, SteerOptions};
 use hawser::interact::{
-    Bus, Hands, Rights, Running, Schema, Signal, SourceId, Subscriber, Subscription, Tware, run_in_thread,
+    Bus, Hands, Rights, Schema, Signal, SourceId, Subscriber, Subscription, Tware, TwareThread, run_in_thread,
 };
 
 use crate::Error;
@@ -18,7 +18,7 @@ const SLOTS: usize = 4_096;
 
 /// The thread in which a T-ware runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ThreadChoice {
     /// The thread that publishes.
     Loop,
     /// A thread of its own.
@@ -28,7 +28,7 @@ pub(super) enum Place {
 /// The steering of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steering {
-    pub(super) place: Place,
+    pub(super) place: ThreadChoice,
     pub(super) mode: Mode,
     /// The minimum time between two signalled acknowledgements. With zero, each is signalled.
     pub(super) interval: Duration,
@@ -54,13 +54,13 @@ impl Count {
 /// An attached T-ware, which steers until this is dropped.
 pub(super) enum Steered {
     Loop { _subscriber: Subscriber },
-    Thread { _running: Running },
+    Thread { _running: TwareThread },
 }
 
 impl Steering {
     /// The full T-ware on each acknowledgement, in the loop.
     pub(super) const FULL: Steering = Steering {
-        place: Place::Loop,
+        place: ThreadChoice::Loop,
         mode: Mode::Full,
         interval: Duration::ZERO,
         count: None,
@@ -81,8 +81,8 @@ impl Steering {
             }
         };
         Ok(match self.place {
-            Place::Loop => Steered::Loop { _subscriber: bus.attach("ifast", Rights::all(), 1, make)? },
-            Place::Thread => Steered::Thread {
+            ThreadChoice::Loop => Steered::Loop { _subscriber: bus.attach("ifast", Rights::all(), 1, make)? },
+            ThreadChoice::Thread => Steered::Thread {
                 _running: run_in_thread(bus, "ifast", Rights::all(), 1, SLOTS, make())?,
             },
         })

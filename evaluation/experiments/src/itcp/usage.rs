@@ -20,7 +20,7 @@ pub(super) struct Usage {
 
 impl Usage {
     /// Adds up all threads whose names begin with one of these.
-    pub(super) fn of(names: &[&str]) -> Result<Self, Error> {
+    pub(super) fn from_names(names: &[&str]) -> Result<Self, Error> {
         let mut sum = Self::default();
         for task in std::fs::read_dir("/proc/self/task")? {
             let path = task?.path();

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::calls::{CONGESTION_CONTROL, Calls, Made, READY};
-use super::peers::{Carrier, PEER, Peer};
+use super::peers::{CallCarrier, PEER, Peer};
 use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
 use crate::plot::{Axes, Group, bars};
@@ -96,22 +96,22 @@ pub(super) struct Quantiles {
 pub(crate) fn latency(context: &Context<'_>) -> Result<Outcome, Error> {
     let plans = plans(context.quick);
     let rounds = context.times(5);
-    let total = plans.len() * rounds * Carrier::ALL.len();
+    let total = plans.len() * rounds * CallCarrier::ALL.len();
     let mut outcome = Outcome::default();
     let load = load();
     let mut rows = Vec::new();
     for (number, plan) in plans.iter().enumerate() {
         let lab = Lab::up(&Spec::parse(LAB)?)?;
         let bulk = plan.is_beside_bulk.then(|| Bulk::start(&lab)).transpose()?;
-        let mut seen: [Vec<Quantiles>; Carrier::ALL.len()] = Default::default();
+        let mut seen: [Vec<Quantiles>; CallCarrier::ALL.len()] = Default::default();
         for round in 0..rounds {
-            let mut order: Vec<usize> = (0..Carrier::ALL.len()).collect();
+            let mut order: Vec<usize> = (0..CallCarrier::ALL.len()).collect();
             if round % 2 == 1 {
                 order.reverse();
             }
             for (step, place) in order.into_iter().enumerate() {
-                let carrier = Carrier::ALL[place];
-                let done = (number * rounds + round) * Carrier::ALL.len() + step;
+                let carrier = CallCarrier::ALL[place];
+                let done = (number * rounds + round) * CallCarrier::ALL.len() + step;
                 (context.progress)(done, total, &format!("{}, {}", plan.name, carrier.name()));
                 let run = run(&lab, plan, carrier);
                 let made = run.map_err(|error| format!("{}, {}: {error}", plan.name, carrier.name()))?;
@@ -130,13 +130,13 @@ pub(crate) fn latency(context: &Context<'_>) -> Result<Outcome, Error> {
 }
 
 /// Runs the calls of one client over one carrier.
-fn run(lab: &Lab, plan: &Plan, carrier: Carrier) -> Result<Made, Error> {
+fn run(lab: &Lab, plan: &Plan, carrier: CallCarrier) -> Result<Made, Error> {
     let cores = std::thread::available_parallelism()?.get();
     let spins = !plan.is_beside_bulk && cores > 1;
     let address = |place: usize| -> Result<IpAddr, Error> {
         match carrier {
-            Carrier::Homa | Carrier::Tcp => Ok(STACKS[place].into()),
-            Carrier::Grpc | Carrier::Linux => Ok(lab
+            CallCarrier::Homa | CallCarrier::Tcp => Ok(STACKS[place].into()),
+            CallCarrier::Grpc | CallCarrier::Linux => Ok(lab
                 .host(HOSTS[place])?
                 .ipv4()
                 .ok_or("a host has no IPv4 address")?),
@@ -357,17 +357,17 @@ fn report(
     outcome: &mut Outcome,
     rows: &mut Vec<Value>,
     plan: &Plan,
-    seen: &[Vec<Quantiles>; Carrier::ALL.len()],
+    seen: &[Vec<Quantiles>; CallCarrier::ALL.len()],
     bulk: Option<[f64; 2]>,
 ) {
     outcome.lines.push(plan.title.to_owned());
-    let linux = &seen[Carrier::ALL.len() - 1];
+    let linux = &seen[CallCarrier::ALL.len() - 1];
     let mut groups: Vec<Group> = Vec::new();
-    for (carrier, runs) in Carrier::ALL.into_iter().zip(seen) {
+    for (carrier, runs) in CallCarrier::ALL.into_iter().zip(seen) {
         let spread = |of: fn(&Quantiles) -> f64| {
-            let values = Spread::of(runs.iter().map(of).collect());
+            let values = Spread::from_values(runs.iter().map(of).collect());
             let ratios = runs.iter().zip(linux).map(|(run, linux)| of(run) / of(linux));
-            (values, Spread::of(ratios.collect()))
+            (values, Spread::from_values(ratios.collect()))
         };
         let (p50, p50_ratio) = spread(|run| run.p50);
         let (p99, p99_ratio) = spread(|run| run.p99);

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use hawser_driver::{Instead, Memory, compile_with, is_library};
+use hawser_driver::{Instead, MemoryLoader, compile_with, is_library};
 use hawser_syntax::SourceFile;
 use hawser_syntax::lexer::lex;
 use hawser_syntax::token::TokenKind;
@@ -113,7 +113,7 @@ fn group(name: &str, height: f64) -> Group {
 
 /// Returns all programs of `transports/` and their variants, by name.
 fn programs() -> Result<Vec<Program>, Error> {
-    let texts = Memory::new(FILES.iter().copied());
+    let texts = MemoryLoader::new(FILES.iter().copied());
     let mut programs = Vec::new();
     let folders: BTreeSet<&str> = FILES
         .iter()

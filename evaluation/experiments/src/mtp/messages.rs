@@ -9,14 +9,14 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use hawser::host::{DeviceSpec, Setup, open};
+use hawser::host::{DeviceSpec, StackSetup, open};
 use hawser::{Direction, Endpoint, Handle};
 use serde::{Deserialize, Serialize};
 
 use super::calls::{Made, PORT, READY};
 use crate::Error;
 
-/// The variable that marks a process as one of the two. Its value is an [`End`] in JSON.
+/// The variable that marks a process as one of the two. Its value is a [`ProcessRole`] in JSON.
 pub(super) const END: &str = "HAWSER_EXPERIMENT_MESSAGES";
 const REPLY: usize = 16;
 /// The number of bytes before a message.
@@ -28,7 +28,7 @@ const PIECE: usize = 1 << 18;
 
 /// The role of one of the two processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct End {
+pub(super) struct ProcessRole {
     pub(super) program: String,
     pub(super) has_streams: bool,
     pub(super) own: IpAddr,
@@ -47,11 +47,11 @@ pub(super) fn serve() -> Option<Result<(), Error>> {
 }
 
 fn act(end: &str) -> Result<(), Error> {
-    let end: End = serde_json::from_str(end)?;
+    let end: ProcessRole = serde_json::from_str(end)?;
     let program = hawser::programs::resolve_with(&end.program, &[])?;
     let endpoint = open(
         program,
-        &Setup::new(DeviceSpec::Packet("eth0".into()), (end.own, 24)),
+        &StackSetup::new(DeviceSpec::Packet("eth0".into()), (end.own, 24)),
     )?;
     match &end.due {
         Some((server, due)) => {
@@ -93,7 +93,7 @@ struct Lane {
 
 impl Client {
     /// Opens a connection, and waits until it is established.
-    fn connect(mut endpoint: Endpoint, end: &End, server: IpAddr) -> Result<Client, Error> {
+    fn connect(mut endpoint: Endpoint, end: &ProcessRole, server: IpAddr) -> Result<Client, Error> {
         let connection = endpoint.connect(SocketAddr::new(server, PORT))?;
         while !endpoint.connected(connection)? {
             if !endpoint.poll()? {
@@ -243,7 +243,7 @@ impl Coming {
 }
 
 /// Answers messages. It does not return; its parent ends the process.
-fn answer(mut endpoint: Endpoint, end: &End) -> Result<(), Error> {
+fn answer(mut endpoint: Endpoint, end: &ProcessRole) -> Result<(), Error> {
     let listener = endpoint.listen(SocketAddr::new(end.own, PORT), 4)?;
     println!("{READY}");
     let (mut connections, mut streams) = (Vec::new(), BTreeMap::new());

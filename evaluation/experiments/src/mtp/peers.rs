@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use hawser::host::{DeviceSpec, Setup, linux_tcp, open};
+use hawser::host::{DeviceSpec, StackSetup, linux_tcp, open};
 use hawser::messages::Socket;
 use hawser::{Endpoint, MessageError, MessageOptions};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -33,7 +33,7 @@ const REPLY: u8 = 2;
 
 /// A carrier of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Carrier {
+pub(super) enum CallCarrier {
     /// A built-in program over a packet socket.
     Homa,
     Tcp,
@@ -43,24 +43,29 @@ pub(super) enum Carrier {
     Linux,
 }
 
-impl Carrier {
+impl CallCarrier {
     /// All carriers. The last one is the baseline for the others.
-    pub(super) const ALL: [Carrier; 4] = [Carrier::Homa, Carrier::Tcp, Carrier::Grpc, Carrier::Linux];
+    pub(super) const ALL: [CallCarrier; 4] = [
+        CallCarrier::Homa,
+        CallCarrier::Tcp,
+        CallCarrier::Grpc,
+        CallCarrier::Linux,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Carrier::Homa => "Homa",
-            Carrier::Tcp => "TCP in MTP",
-            Carrier::Grpc => "gRPC",
-            Carrier::Linux => "Linux TCP",
+            CallCarrier::Homa => "Homa",
+            CallCarrier::Tcp => "TCP in MTP",
+            CallCarrier::Grpc => "gRPC",
+            CallCarrier::Linux => "Linux TCP",
         }
     }
 
     fn program(self) -> Option<&'static str> {
         match self {
-            Carrier::Homa => Some("homa"),
-            Carrier::Tcp => Some("tcp"),
-            Carrier::Grpc | Carrier::Linux => None,
+            CallCarrier::Homa => Some("homa"),
+            CallCarrier::Tcp => Some("tcp"),
+            CallCarrier::Grpc | CallCarrier::Linux => None,
         }
     }
 }
@@ -68,7 +73,7 @@ impl Carrier {
 /// The role of one of the two processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Peer {
-    pub(super) carrier: Carrier,
+    pub(super) carrier: CallCarrier,
     /// Its own address, of the stack or of the kernel.
     pub(super) own: IpAddr,
     /// For a client: the server, the number of calls, and the bytes of each call. For a server, `None`.
@@ -100,10 +105,10 @@ fn act(peer: &str) -> Result<(), Error> {
     peer.core.map_or(Ok(()), stay_on)?;
     let made = match (peer.carrier.program(), &peer.calls) {
         (Some(program), None) => return serve_by_program(program, &peer),
-        (None, None) if peer.carrier == Carrier::Grpc => return grpc::serve(peer.own),
+        (None, None) if peer.carrier == CallCarrier::Grpc => return grpc::serve(peer.own),
         (None, None) => return serve_by_linux(&peer),
         (Some(program), Some(calls)) => call_by_program(program, &peer, calls)?,
-        (None, Some(calls)) if peer.carrier == Carrier::Grpc => grpc::call(calls)?,
+        (None, Some(calls)) if peer.carrier == CallCarrier::Grpc => grpc::call(calls)?,
         (None, Some(calls)) => call_by_linux(&peer, calls)?,
     };
     println!("{}", serde_json::to_string(&made)?);
@@ -129,7 +134,7 @@ fn timed(calls: &Calls, mut call: impl FnMut(usize) -> Result<bool, Error>) -> R
 
 fn endpoint(program: &str, peer: &Peer, port: u16) -> Result<(Endpoint, Socket), Error> {
     let program = hawser::programs::resolve_with(program, &[])?;
-    let setup = Setup::new(DeviceSpec::Packet(DEVICE.into()), (peer.own, 24));
+    let setup = StackSetup::new(DeviceSpec::Packet(DEVICE.into()), (peer.own, 24));
     let mut endpoint = open(program, &setup)?;
     let options = MessageOptions {
         size: MAX_SIZE,

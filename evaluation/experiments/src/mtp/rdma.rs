@@ -124,10 +124,10 @@ fn report(outcome: &mut Outcome, plans: &[Plan], places: &[usize], seen: &[Vec<S
     let linux = &seen[places[places.len() - 1]];
     for place in places {
         let (plan, runs) = (&plans[*place], &seen[*place]);
-        let values = |of: usize| Spread::of(runs.iter().map(|run| run[of]).collect());
+        let values = |of: usize| Spread::from_values(runs.iter().map(|run| run[of]).collect());
         let ratios = |of: usize| {
             let ratios = runs.iter().zip(linux).map(|(run, linux)| run[of] / linux[of]);
-            Spread::of(ratios.collect())
+            Spread::from_values(ratios.collect())
         };
         let shown = |name: &str, unit: &str, of: usize| {
             let (value, ratio) = (values(of), ratios(of));

@@ -11,22 +11,22 @@ use hawser::lab::{Lab, Spec};
 use serde_json::json;
 
 use super::latency::{HOSTS, LAB, STACKS, exchange, load, tc};
-use super::messages::{END, End};
+use super::messages::{END, ProcessRole};
 use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
 use crate::fabric::{LOADS, SIZES, in_turn};
 use crate::plot::{Axes, Group, bars};
 
 /// A carrier of messages.
-struct Carrier {
+struct MessageCarrier {
     name: &'static str,
     program: &'static str,
     has_streams: bool,
 }
 
-const CARRIERS: [Carrier; 2] = [
-    Carrier { name: "QUIC-Lite", program: "quic-lite", has_streams: true },
-    Carrier { name: "TCP in MTP", program: "tcp", has_streams: false },
+const CARRIERS: [MessageCarrier; 2] = [
+    MessageCarrier { name: "QUIC-Lite", program: "quic-lite", has_streams: true },
+    MessageCarrier { name: "TCP in MTP", program: "tcp", has_streams: false },
 ];
 /// The rate of the link for whole frames, in bits per second.
 const RATE: u64 = 200_000_000;
@@ -35,7 +35,7 @@ const QUEUE: u64 = 100_000;
 
 /// The mean and the 99th percentile of the messages of one size in one run, in microseconds.
 #[derive(Clone, Copy)]
-struct Seen {
+struct MessageTimes {
     mean: f64,
     p99: f64,
 }
@@ -52,7 +52,7 @@ pub(crate) fn streams(context: &Context<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let (mut rows, mut groups) = (Vec::new(), Vec::new());
     for (number, share) in LOADS.into_iter().enumerate() {
-        let mut seen: [Vec<[Seen; 2]>; CARRIERS.len()] = Default::default();
+        let mut seen: [Vec<[MessageTimes; 2]>; CARRIERS.len()] = Default::default();
         for round in 0..rounds {
             let due = in_turn(pairs, share, RATE as f64, context.seed + round as u64);
             let mut order: Vec<usize> = (0..CARRIERS.len()).collect();
@@ -73,11 +73,16 @@ pub(crate) fn streams(context: &Context<'_>) -> Result<Outcome, Error> {
         }
         let (mut bars, name) = (Vec::new(), format!("{:.0} %", share * 100.0));
         for (size, bytes) in SIZES.into_iter().enumerate() {
-            let spread = |place: usize, of: fn(&Seen) -> f64| {
-                Spread::of(seen[place].iter().map(|run: &[Seen; 2]| of(&run[size])).collect())
+            let spread = |place: usize, of: fn(&MessageTimes) -> f64| {
+                Spread::from_values(
+                    seen[place]
+                        .iter()
+                        .map(|run: &[MessageTimes; 2]| of(&run[size]))
+                        .collect(),
+                )
             };
             let ratios = seen[1].iter().zip(&seen[0]);
-            let ratios = Spread::of(
+            let ratios = Spread::from_values(
                 ratios
                     .map(|(tcp, quic)| tcp[size].mean / quic[size].mean)
                     .collect(),
@@ -134,8 +139,8 @@ fn narrow(lab: &Lab, host: &str) -> Result<(), Error> {
 }
 
 /// Runs one client, and returns the results for the messages of each size.
-fn run(lab: &Lab, carrier: &Carrier, due: &[(u64, u64)]) -> Result<[Seen; 2], Error> {
-    let end = |place: usize, due| End {
+fn run(lab: &Lab, carrier: &MessageCarrier, due: &[(u64, u64)]) -> Result<[MessageTimes; 2], Error> {
+    let end = |place: usize, due| ProcessRole {
         program: carrier.program.into(),
         has_streams: carrier.has_streams,
         own: STACKS[place].into(),
@@ -158,11 +163,11 @@ fn run(lab: &Lab, carrier: &Carrier, due: &[(u64, u64)]) -> Result<[Seen; 2], Er
 }
 
 /// Summarizes the times. The 99th percentile is the smallest time that 99 % of them do not exceed.
-fn summed(mut times: Vec<Duration>) -> Option<Seen> {
+fn summed(mut times: Vec<Duration>) -> Option<MessageTimes> {
     times.sort_unstable();
     let rank = (times.len() * 99).div_ceil(100).checked_sub(1)?;
     let mean = times.iter().sum::<Duration>().as_secs_f64() / times.len() as f64;
-    Some(Seen { mean: mean * 1e6, p99: times[rank].as_secs_f64() * 1e6 })
+    Some(MessageTimes { mean: mean * 1e6, p99: times[rank].as_secs_f64() * 1e6 })
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use hawser::Endpoint;
-use hawser::host::{DeviceSpec, Setup, linux_tcp, open};
+use hawser::host::{DeviceSpec, StackSetup, linux_tcp, open};
 use hawser::verbs::{
-    Access, CompletionQueue, Connection, MAX_INLINE, MemoryRegion, Operation, QueuePair, QueuePairConfig,
-    Remote, SendRequest, Status, VerbsError,
+    Access, CompletionQueue, ConnectionAttributes, MAX_INLINE, MemoryRegion, QueuePair, QueuePairConfig,
+    Remote, SendRequest, Status, VerbsError, WorkOperation,
 };
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,7 @@ struct Host {
 impl Host {
     fn new(role: &Role) -> Result<Host, Error> {
         let program = hawser::programs::resolve_with("roce", &[])?;
-        let setup = Setup::new(DeviceSpec::Packet("eth0".into()), (role.stacks[0], 24));
+        let setup = StackSetup::new(DeviceSpec::Packet("eth0".into()), (role.stacks[0], 24));
         let mut endpoint = open(program, &setup)?;
         let mut verbs = endpoint.verbs()?;
         let (domain, queue) = (verbs.protection_domain(), verbs.completion_queue());
@@ -121,10 +121,10 @@ impl Host {
             .trim()
             .split_once(' ')
             .ok_or("the peer names no queue pair and key")?;
-        let connection = Connection {
+        let connection = ConnectionAttributes {
             mtu: MTU,
             access: Access::ALL,
-            ..Connection::new(role.stacks[1], pair.parse()?)
+            ..ConnectionAttributes::new(role.stacks[1], pair.parse()?)
         };
         self.endpoint.verbs()?.connect(self.pair, &connection)?;
         Ok(key.parse()?)
@@ -181,13 +181,13 @@ fn work(role: &Role) -> Result<Made, Error> {
     let remote = Remote { key: host.agree(role, &mut control)?, at: 0 };
     let all = host.memory.slice(0, role.size as u64);
     let bytes = message(role.size);
-    let read = SendRequest::new(0, Operation::Read(remote), all);
+    let read = SendRequest::new(0, WorkOperation::Read(remote), all);
     let request = match role.kind {
         Kind::Write => {
             host.memory.write(0, &bytes);
             match role.size <= MAX_INLINE {
-                true => SendRequest::inline(0, Operation::Write(remote), &bytes),
-                false => SendRequest::new(0, Operation::Write(remote), all),
+                true => SendRequest::inline(0, WorkOperation::Write(remote), &bytes),
+                false => SendRequest::new(0, WorkOperation::Write(remote), all),
             }
         }
         _ => read.clone(),

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::network::{LAB, stage};
 use crate::experiment::{Context, Outcome};
-use crate::plot::{Axes, Line, lines};
-use crate::{Error, Report, Stage, Transfer};
+use crate::plot::{Axes, PlotLine, lines};
+use crate::{Error, Report, Testbed, Transfer};
 
 /// The duration of one point of a drawing, in seconds.
 const POINT: f64 = 0.5;
@@ -21,15 +21,15 @@ fn wifi(is_up: bool) -> impl Fn(&Lab) -> Result<(), Error> + Send + 'static {
 }
 
 /// Returns the rate of each path over time, and of all together, in Mbit/s.
-fn series(report: &Report) -> Vec<Line> {
-    let mut all: Vec<Line> = Vec::new();
+fn series(report: &Report) -> Vec<PlotLine> {
+    let mut all: Vec<PlotLine> = Vec::new();
     let mut names = report.paths.clone();
     names.dedup();
-    let mut total = Line { name: "all".into(), points: Vec::new() };
+    let mut total = PlotLine { name: "all".into(), points: Vec::new() };
     let mut last = (0.0, vec![0; report.paths.len()]);
     for path in &report.paths {
         if !all.iter().any(|line| line.name == *path) {
-            all.push(Line { name: path.clone(), points: Vec::new() });
+            all.push(PlotLine { name: path.clone(), points: Vec::new() });
         }
     }
     for moment in &report.moments {
@@ -66,8 +66,8 @@ fn series(report: &Report) -> Vec<Line> {
 }
 
 /// Returns the mean rate of each line between two times, in Mbit/s.
-fn means(lines: &[Line], from: f64, to: f64) -> serde_json::Map<String, serde_json::Value> {
-    let mean = |line: &Line| {
+fn means(lines: &[PlotLine], from: f64, to: f64) -> serde_json::Map<String, serde_json::Value> {
+    let mean = |line: &PlotLine| {
         let within: Vec<f64> = line
             .points
             .iter()
@@ -84,7 +84,7 @@ fn means(lines: &[Line], from: f64, to: f64) -> serde_json::Map<String, serde_js
 
 /// Downloads for `seconds` at the rate of the links. Bytes left at the end are ignored.
 fn download(
-    stage: &Stage,
+    stage: &Testbed,
     carriers: [&str; 2],
     backup: bool,
     seconds: f64,

@@ -28,7 +28,7 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
             for _ in 0..times {
                 opened.push(1e3 * opening(&stage, stage.document(&[&carrier])?)?.first);
             }
-            let opened = Spread::of(opened);
+            let opened = Spread::from_values(opened);
             outcome.lines.push(format!(
                 "{name:9} {transport:5} open     {:8.2} ms",
                 opened.median
@@ -44,7 +44,7 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
                     seen[2].push(bare(&stage, &carrier, large, direction)?.rate() / 1e6);
                     seen[3].push(session(&stage, &[&carrier], "ecf", large, direction)?.rate() / 1e6);
                 }
-                let [small_bare, small_session, bare, session] = seen.map(Spread::of);
+                let [small_bare, small_session, bare, session] = seen.map(Spread::from_values);
                 outcome.lines.push(format!(
                     "{name:9} {transport:5} {word} 25 kB {:8.2} ms bare, {:8.2} ms session; {} MB {:7.1} Mbit/s bare, \
                      {:7.1} session ({:.3})",

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::report::Report;
-use crate::{Bare, Direction, Error, Stage, Transfer};
+use crate::{Bare, Direction, Error, Testbed, Transfer};
 
 /// The three links, as a lab file. Each queue holds at least the bandwidth-delay product of the slowest link.
 pub(super) const LAB: &str = r#"# The links of the MULTI paper's testbed (Figures 3 and 4).
@@ -43,8 +43,8 @@ pub(super) const LINKS: [(&str, &str, [u64; 2]); 3] = [
     ("wwan", "5G", [190, 35]),
 ];
 
-pub(super) fn stage() -> Result<Stage, Error> {
-    Stage::from_toml(LAB)
+pub(super) fn stage() -> Result<Testbed, Error> {
+    Testbed::from_toml(LAB)
 }
 
 /// Both directions, down first, with their names in the paper.
@@ -52,7 +52,7 @@ pub(super) const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Down, "Rx"), 
 
 /// Runs one transfer by a session over `carriers`, such as `tcp:eth`.
 pub(super) fn session(
-    stage: &Stage,
+    stage: &Testbed,
     carriers: &[&str],
     scheduler: &str,
     bytes: u64,
@@ -70,7 +70,12 @@ pub(super) fn session(
 }
 
 /// Runs the same transfer over one carrier without a session.
-pub(super) fn bare(stage: &Stage, carrier: &str, bytes: u64, direction: Direction) -> Result<Report, Error> {
+pub(super) fn bare(
+    stage: &Testbed,
+    carrier: &str,
+    bytes: u64,
+    direction: Direction,
+) -> Result<Report, Error> {
     let (transport, interface) = carrier
         .split_once(':')
         .ok_or("a carrier is TRANSPORT:INTERFACE")?;

@@ -37,7 +37,7 @@ pub(crate) fn three(context: &Context<'_>) -> Result<Outcome, Error> {
             document.session.opening = Opening::Sequential;
             opened.push(1e3 * opening(&stage, document)?.all);
         }
-        let opened = Spread::of(opened);
+        let opened = Spread::from_values(opened);
         let mut group = Group { name: (*mix).to_owned(), bars: Vec::new() };
         for (direction, word) in DIRECTIONS {
             let mut figures = serde_json::Map::new();
@@ -47,7 +47,7 @@ pub(crate) fn three(context: &Context<'_>) -> Result<Outcome, Error> {
                     small.push(1e3 * session(&stage, &carriers, scheduler, SMALL, direction)?.seconds);
                     fast.push(session(&stage, &carriers, scheduler, large, direction)?.rate() / 1e6);
                 }
-                let (small, fast) = (Spread::of(small), Spread::of(fast));
+                let (small, fast) = (Spread::from_values(small), Spread::from_values(fast));
                 outcome.lines.push(format!(
                     "{mix:3} {word} {scheduler:3}: open {:7.2} ms, 25 kB {:7.2} ms, {:7.1} Mbit/s",
                     opened.median, small.median, fast.median

@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use hawser_session_machine::sim::{Link, Side, WorldConfig};
+use hawser_session_machine::sim::{Side, SimLink, WorldConfig};
 use hawser_sim::rng::Rng;
 use serde_json::json;
 
 use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
-use crate::plot::{Axes, Line, lines};
+use crate::plot::{Axes, PlotLine, lines};
 
 /// The number of factors: rate, round trip, queueing delay and loss for each of two paths.
 const FACTORS: usize = 8;
@@ -90,11 +90,11 @@ fn design(count: usize, seed: u64) -> Vec<Point> {
 }
 
 /// Returns the two paths of a point. Rates are spread logarithmically over 0.1 to 100 Mbit/s.
-fn paths(point: &Point, class: &Class) -> [Link; 2] {
+fn paths(point: &Point, class: &Class) -> [SimLink; 2] {
     [&point[..4], &point[4..]].map(|part| {
         let rate = 10f64.powf(-1.0 + 3.0 * part[0]) * 125_000.0;
         let queue = (rate * class.queueing * part[2] / 1e3).max(3_000.0);
-        Link {
+        SimLink {
             rate: rate as u64,
             delay: Duration::from_secs_f64(class.round_trip * part[1] / 2e3),
             queue: queue as u64,
@@ -105,7 +105,7 @@ fn paths(point: &Point, class: &Class) -> [Link; 2] {
 }
 
 /// Returns the goodput in bytes per second, or `None` if the transfer did not finish in time.
-fn goodput(links: &[Link], scheduler: &str, bytes: u64, seed: u64) -> Option<f64> {
+fn goodput(links: &[SimLink], scheduler: &str, bytes: u64, seed: u64) -> Option<f64> {
     let mut config = WorldConfig::new(links.to_vec()).transfer(Side::Server, bytes);
     config.handshakes = vec![1; links.len()];
     config.until = Duration::from_secs(10_000);
@@ -152,7 +152,7 @@ pub(crate) fn wsp(context: &Context<'_>) -> Result<Outcome, Error> {
                 row.insert((*scheduler).into(), json!(benefit));
                 seen.push(benefit);
             }
-            let of_link = |link: &Link| {
+            let of_link = |link: &SimLink| {
                 json!({
                     "bytes_per_second": link.rate, "delay_ms": link.delay.as_secs_f64() * 1e3,
                     "queue_bytes": link.queue, "loss": f64::from(link.loss) / 1e6,
@@ -167,7 +167,7 @@ pub(crate) fn wsp(context: &Context<'_>) -> Result<Outcome, Error> {
         let mut curves = Vec::new();
         for (scheduler, seen) in SCHEDULERS.iter().zip(benefits) {
             let good = seen.iter().filter(|benefit| **benefit >= 0.0).count() as f64 / seen.len() as f64;
-            let spread = Spread::of(seen.clone());
+            let spread = Spread::from_values(seen.clone());
             outcome.lines.push(format!(
                 "{:17} {scheduler:15} benefit {:6.3} in the middle, {:6.3} at least, better than one path in {:.0} %",
                 class.name, spread.median, spread.min, good * 100.0
@@ -191,14 +191,14 @@ pub(crate) fn wsp(context: &Context<'_>) -> Result<Outcome, Error> {
 }
 
 /// Returns the cumulative distribution of the values.
-fn distribution(name: &str, mut values: Vec<f64>) -> Line {
+fn distribution(name: &str, mut values: Vec<f64>) -> PlotLine {
     values.sort_by(f64::total_cmp);
     let count = values.len() as f64;
     let points = values
         .iter()
         .enumerate()
         .map(|(number, value)| (*value, (number + 1) as f64 / count));
-    Line { name: name.into(), points: points.collect() }
+    PlotLine { name: name.into(), points: points.collect() }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
-use crate::plot::{Axes, Line, lines};
+use crate::plot::{Axes, PlotLine, lines};
 
 /// A link on which a handshake takes longer than NEAT's spacing, so that candidates race.
 const LAB: &str = r#"# A round trip of 40 ms.
@@ -71,7 +71,7 @@ pub(crate) fn caching(context: &Context<'_>) -> Result<Outcome, Error> {
     let cases = cases();
     let (total, mut done) = (cases.len() * times * rates.len(), 0);
     let mut rows = Vec::new();
-    let mut drawn: [Vec<Line>; 2] = [Vec::new(), Vec::new()];
+    let mut drawn: [Vec<PlotLine>; 2] = [Vec::new(), Vec::new()];
     for case in cases {
         let mut seen = vec![Vec::new(); rates.len()];
         for _ in 0..times {
@@ -89,7 +89,9 @@ pub(crate) fn caching(context: &Context<'_>) -> Result<Outcome, Error> {
         }
         let microseconds: Vec<[Spread; 3]> = seen
             .iter()
-            .map(|runs| [0, 1, 2].map(|which| Spread::of(runs.iter().map(|run| run.of(which)).collect())))
+            .map(|runs| {
+                [0, 1, 2].map(|which| Spread::from_values(runs.iter().map(|run| run.time(which)).collect()))
+            })
             .collect();
         let raced = microseconds[0][2].median;
         let cached = microseconds[rates.len() - 1][2].median;
@@ -108,7 +110,7 @@ pub(crate) fn caching(context: &Context<'_>) -> Result<Outcome, Error> {
         }
         if case.candidates.len() == 2 {
             let points = rates.iter().zip(&microseconds);
-            drawn[usize::from(case.is_secure)].push(Line {
+            drawn[usize::from(case.is_secure)].push(PlotLine {
                 name: case.profile.to_owned(),
                 points: points
                     .map(|(rate, of)| (f64::from(*rate), of[2].median))
@@ -157,7 +159,7 @@ struct Cost {
 
 impl Cost {
     /// Returns the time of the client, of the server, or of both.
-    fn of(self, which: usize) -> f64 {
+    fn time(self, which: usize) -> f64 {
         [self.client, self.server, self.client + self.server][which]
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hawser::connect::listener::{Incoming, ListenOptions, Listener};
-use hawser::connect::policy::{Manager, shipped};
+use hawser::connect::policy::{Manager, builtin};
 use hawser::connect::transports::{Tcp, Transports};
 use hawser::connect::{Destination, Policies, Racer, Request, Transport};
 use hawser::lab::{Lab, Spec};
@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
-use crate::plot::{Axes, Line, lines};
+use crate::plot::{Axes, PlotLine, lines};
 
 /// Two paths, whose rates a transport over both can add up.
 const LAB: &str = r#"# Two paths of 10 Mbit/s, with round trips of 10 and 20 ms.
@@ -81,7 +81,7 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
     let times = context.times(3);
     let mut outcome = Outcome::default();
     let mut rows = Vec::new();
-    let mut drawn: [Vec<Line>; 2] = Default::default();
+    let mut drawn: [Vec<PlotLine>; 2] = Default::default();
     let mut points: [[Vec<(f64, f64)>; 2]; 2] = Default::default();
     let racer = runtime.block_on(runtime.spawn(Racer::open()))??;
     for (number, size) in sizes.iter().copied().enumerate() {
@@ -107,7 +107,7 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
                 transports[contender] = transport;
             }
         }
-        let seconds = seen.map(Spread::of);
+        let seconds = seen.map(Spread::from_values);
         let rate = seconds.map(|spread| size as f64 * 8e-6 / spread.median);
         outcome.lines.push(format!(
             "{:9} bytes: TCP {:8.3} s, {:5.2} Mbit/s; {} {:8.3} s, {:5.2} Mbit/s",
@@ -125,8 +125,8 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
         }
     }
     for (name, [seconds, rates]) in CONTENDERS.into_iter().zip(points) {
-        drawn[0].push(Line { name: name.into(), points: seconds });
-        drawn[1].push(Line { name: name.into(), points: rates });
+        drawn[0].push(PlotLine { name: name.into(), points: seconds });
+        drawn[1].push(PlotLine { name: name.into(), points: rates });
     }
     let size = "size: log10 of MB";
     let time = Axes { title: "Time of a download, connection included", x: size, y: "s" };
@@ -146,7 +146,7 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
 
 fn policies() -> Result<Policies, Error> {
     let mut manager = Manager::new(Policies::options());
-    let pib = shipped::pib(manager.names_mut())?;
+    let pib = builtin::pib(manager.names_mut())?;
     let names = manager.names().clone();
     manager.replace(names, pib, Vec::new(), 0.0)?;
     Ok(Policies::new(

@@ -3,13 +3,13 @@
 use hawser::time::{Instant, nanos};
 use serde_json::{Value, json};
 
-use super::run::{PLAYOUT_MS, Run};
+use super::run::{PLAYOUT_MS, ReceivedFilm};
 use super::scenario::{PARTS, capacity, seconds};
 use crate::experiment::Outcome;
-use crate::plot::{Axes, Group, Line, bars, lines};
+use crate::plot::{Axes, Group, PlotLine, bars, lines};
 
 /// Adds a run's line for people, and returns its figures.
-pub(super) fn row(outcome: &mut Outcome, run: &Run) -> Value {
+pub(super) fn row(outcome: &mut Outcome, run: &ReceivedFilm) -> Value {
     let (stalls, longest) = run.stalls();
     let (frames, late, dropped) = (run.frames.len(), run.late(), run.dropped());
     let [median, p99] = [0.5, 0.99].map(|share| run.delay_ms(share));
@@ -28,7 +28,7 @@ pub(super) fn row(outcome: &mut Outcome, run: &Run) -> Value {
 }
 
 /// Adds all drawings.
-pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
+pub(super) fn draw(outcome: &mut Outcome, runs: &[ReceivedFilm], part: u64) {
     let start = runs
         .iter()
         .filter_map(|run| run.frames.first())
@@ -36,8 +36,8 @@ pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
         .min()
         .unwrap_or_default();
     let at = |time: Instant| nanos(time - start) as f64 / 1e9;
-    let mut rates = vec![Line { name: "capacity".into(), points: steps(part) }];
-    let of = |run: &Run, points| Line { name: run.sender.name(), points };
+    let mut rates = vec![PlotLine { name: "capacity".into(), points: steps(part) }];
+    let of = |run: &ReceivedFilm, points| PlotLine { name: run.sender.name(), points };
     rates.extend(runs.iter().map(|run| {
         of(
             run,
@@ -57,7 +57,7 @@ pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
 
     let end = seconds(part) as f64;
     let deadline = vec![(0.0, PLAYOUT_MS as f64), (end, PLAYOUT_MS as f64)];
-    let mut delays = vec![Line { name: format!("shown after {PLAYOUT_MS} ms"), points: deadline }];
+    let mut delays = vec![PlotLine { name: format!("shown after {PLAYOUT_MS} ms"), points: deadline }];
     delays.extend(runs.iter().map(|run| {
         let delay =
             |frame: &super::live::Frame| Some((at(frame.made), nanos(frame.came? - frame.made) as f64 / 1e6));
@@ -67,11 +67,11 @@ pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
     outcome.drawings.push(("delay".into(), lines(&axes, &delays)));
 
     let kinds: Vec<String> = runs.iter().map(|run| run.sender.name()).collect();
-    let group = |name: &str, of: &dyn Fn(&Run) -> f64| Group {
+    let group = |name: &str, of: &dyn Fn(&ReceivedFilm) -> f64| Group {
         name: name.into(),
         bars: runs.iter().map(of).map(|value| (value, value, value)).collect(),
     };
-    let share = |run: &Run| 100.0 * run.late() as f64 / run.frames.len().max(1) as f64;
+    let share = |run: &ReceivedFilm| 100.0 * run.late() as f64 / run.frames.len().max(1) as f64;
     let axes = Axes { title: "Frames late or dropped", x: "", y: "% of all" };
     outcome
         .drawings

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::interact::twares::{Dial, Progress, RateController};
+use hawser::interact::twares::{Dial, RateController, TransportProgress};
 use hawser::runs::Script;
 use hawser::time::Instant;
 
@@ -82,7 +82,7 @@ impl Camera {
         let mut film = film.borrow_mut();
         let full = film.bytes > self.sent;
         if let Pilot::Buffer(controller) = &mut self.pilot {
-            let seen = Progress {
+            let seen = TransportProgress {
                 now: due,
                 written: film.bytes,
                 delivered: self.sent,

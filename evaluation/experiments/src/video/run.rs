@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hawser::interact::twares::{Adapt, Dial, RateController, RateParams};
 use hawser::interact::{Bus, Rights, Scope, Tware};
-use hawser::runs::{Scenario, Script, Side, Watch, run_live};
+use hawser::runs::{FlowSide, SampleRequest, Scenario, Script, run_live};
 use hawser::time::{Instant, nanos};
 use serde::Serialize;
 use serde_json::json;
@@ -56,14 +56,14 @@ impl Sender {
 
 /// A film as it was received.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct ReceivedFilm {
     pub(super) sender: Sender,
     /// The frames in order. Times are relative to the start.
     pub(super) frames: Vec<Frame>,
     pub(super) trace_hash: String,
 }
 
-impl Run {
+impl ReceivedFilm {
     /// Returns for each frame whether it was complete at its showing time.
     fn shown(&self) -> impl Iterator<Item = bool> + '_ {
         let late = |frame: &Frame| {
@@ -149,7 +149,7 @@ pub(crate) fn video(context: &Context<'_>) -> Result<Outcome, Error> {
 }
 
 /// Sends a film over the scenario, each of whose parts lasts `part` seconds.
-pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Error> {
+pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<ReceivedFilm, Error> {
     let params = RateParams { deadline: Duration::from_millis(PLAYOUT_MS), ..RateParams::default() };
     let (bus, film) = (Bus::new(), Rc::<RefCell<Film>>::default());
     let dial = Arc::new(Dial::new(params.start));
@@ -177,26 +177,26 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
             None
         }
     };
-    let mut cast = |flow: usize, side: Side, start: Instant| -> Option<Box<dyn Script>> {
+    let mut cast = |flow: usize, side: FlowSide, start: Instant| -> Option<Box<dyn Script>> {
         match (flow, side) {
-            (0, Side::Client) => {
+            (0, FlowSide::Client) => {
                 let (film, dial, pilot) = (Rc::clone(&film), Arc::clone(&dial), pilot.take()?);
                 Some(Box::new(Camera::new(film, dial, pilot, start, seconds(part))))
             }
-            (0, Side::Server) => Some(Box::new(Screen::new(Rc::clone(&film)))),
+            (0, FlowSide::Server) => Some(Box::new(Screen::new(Rc::clone(&film)))),
             _ => None,
         }
     };
     let scenario =
         Scenario::parse(&text(&sender.name(), part, sender.buffer())).map_err(|e| e.to_string())?;
-    let watch = Watch { every: Duration::from_secs(1), fields: &[], reported: &mut |_| () };
+    let watch = SampleRequest { every: Duration::from_secs(1), fields: &[], reported: &mut |_| () };
     let report = run_live(&scenario, Some(seed), watch, &bus, &["sender"], &mut cast)
         .map_err(|error| error.to_string())?;
     if !report.ok {
         return Err(format!("{}: {}, {:?}", report.name, report.end, report.failures).into());
     }
     let frames = std::mem::take(&mut film.borrow_mut().frames);
-    Ok(Run { sender, frames, trace_hash: report.trace_hash })
+    Ok(ReceivedFilm { sender, frames, trace_hash: report.trace_hash })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hawser::session::Opening;
-use hawser_experiments::{Bare, Direction, Stage, Transfer};
+use hawser_experiments::{Bare, Direction, Testbed, Transfer};
 
 use crate::TestResult;
 use crate::network::{Link, MOBILE, WIFI, stage};
@@ -14,7 +14,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 const NETEM: u64 = 1_514_000;
 
 /// Returns the rate of a carrier alone, in bits per second after two seconds.
-fn alone(stage: &Stage, carrier: &str, bytes: u64, direction: Direction) -> TestResult<f64> {
+fn alone(stage: &Testbed, carrier: &str, bytes: u64, direction: Direction) -> TestResult<f64> {
     let (transport, interface) = carrier.split_once(':').ok_or("no carrier")?;
     let bare = Bare {
         quic: transport == "quic",
@@ -28,7 +28,7 @@ fn alone(stage: &Stage, carrier: &str, bytes: u64, direction: Direction) -> Test
 }
 
 /// Compares a session over all `carriers` with the sum of each alone.
-fn compare(stage: &Stage, carriers: &[&str], bytes: u64, direction: Direction) -> TestResult<f64> {
+fn compare(stage: &Testbed, carriers: &[&str], bytes: u64, direction: Direction) -> TestResult<f64> {
     let mut sum = 0.0;
     for carrier in carriers {
         sum += alone(stage, carrier, bytes / carriers.len() as u64, direction)?;

@@ -7,7 +7,7 @@ use hawser::lab::units::Rate;
 use hawser::lab::{Lab, Rules};
 use hawser::session::document::StatePlace;
 use hawser_documents::temporary::Folder;
-use hawser_experiments::{Direction, Report, Stage, Transfer, opening};
+use hawser_experiments::{Direction, Report, Testbed, Transfer, opening};
 use hawser_testing::Log;
 
 use crate::TestResult;
@@ -19,7 +19,7 @@ fn ideal(links: &[Link], bytes: u64) -> f64 {
     bytes as f64 * 8.0 / rate
 }
 
-fn transfer(stage: &Stage, carriers: &[&str], bytes: u64, direction: Direction) -> TestResult<Report> {
+fn transfer(stage: &Testbed, carriers: &[&str], bytes: u64, direction: Direction) -> TestResult<Report> {
     let mut transfer = Transfer::new(stage.document(carriers)?, bytes).verified();
     transfer.direction = direction;
     transfer.run(stage)
@@ -134,7 +134,7 @@ pub(crate) fn overtaken_packets_do_not_stop_quic() -> TestResult {
 }
 
 /// Transfers over a link that is up for half of the time.
-fn flaps(stage: &Stage, carrier: &str) -> TestResult<Report> {
+fn flaps(stage: &Testbed, carrier: &str) -> TestResult<Report> {
     let mut transfer = Transfer::new(stage.document(&[carrier])?, 3 << 20).verified();
     for turn in 1..120u64 {
         let silent = turn % 2 == 1;
@@ -267,7 +267,7 @@ pub(crate) fn a_path_that_falls_does_not_stop_the_other() -> TestResult {
 }
 
 /// Has the client's kernel open an MPTCP subflow over its second interface.
-fn add_subflows(stage: &Stage) -> TestResult {
+fn add_subflows(stage: &Testbed) -> TestResult {
     let client = stage.lab.host("client")?;
     let second = client
         .addresses()

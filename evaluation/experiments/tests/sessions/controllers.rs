@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 
 use hawser::lab::Direction::Backward;
-use hawser_experiments::{Stage, Transfer};
+use hawser_experiments::{Testbed, Transfer};
 use socket2::SockRef;
 
 use crate::TestResult;
@@ -53,14 +53,14 @@ pub(crate) fn a_session_sends_no_more_than_plain_tcp() -> TestResult {
 }
 
 /// Returns the bytes that the server sends for each byte of a transfer.
-fn on_the_wire(stage: &Stage, transfer: impl FnOnce() -> TestResult) -> TestResult<f64> {
+fn on_the_wire(stage: &Testbed, transfer: impl FnOnce() -> TestResult) -> TestResult<f64> {
     let link = stage.lab.link("line")?;
     let before = link.statistics(Backward)?.sent_bytes;
     transfer()?;
     Ok((link.statistics(Backward)?.sent_bytes - before) as f64 / BYTES as f64)
 }
 
-fn session(stage: &Stage, controller: &str) -> TestResult {
+fn session(stage: &Testbed, controller: &str) -> TestResult {
     let mut document = stage.document(&["tcp:wlan0"])?;
     document.tcp.congestion = Some(controller.to_owned());
     Transfer::new(document, BYTES as u64).run(stage)?;
@@ -68,7 +68,7 @@ fn session(stage: &Stage, controller: &str) -> TestResult {
 }
 
 /// Makes the same transfer as `nc` would.
-fn plain(stage: &Stage, controller: &str) -> TestResult {
+fn plain(stage: &Testbed, controller: &str) -> TestResult {
     let (client, server) = (stage.lab.host("client")?, stage.lab.host("server")?);
     let address = server.ipv4().ok_or("the server has no IPv4 address")?;
     let listener = server.run(|| std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, PLAIN)))??;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hawser::lab::Lab;
-use hawser_experiments::{Report, Stage, Transfer};
+use hawser_experiments::{Report, Testbed, Transfer};
 use hawser_sim::rng::Rng;
 
 use crate::TestResult;
@@ -28,7 +28,7 @@ fn kill(link: &'static str, fault: u64) -> impl Fn(&Lab) -> TestResult + Send + 
 }
 
 /// Runs one transfer during which a path is killed, at a moment that the seed decides.
-fn killed(stage: &Stage, seed: u64, bytes: u64, lasts: f64) -> TestResult<Report> {
+fn killed(stage: &Testbed, seed: u64, bytes: u64, lasts: f64) -> TestResult<Report> {
     let mut rng = Rng::new(seed, "kill");
     let mut rng = |sides| rng.below(sides);
     let transports = ["tcp", "quic"];

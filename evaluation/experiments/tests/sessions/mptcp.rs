@@ -1,12 +1,12 @@
 //! MPTCP carriers: used if both ends and the path support it, and otherwise reported as absent.
 
 use hawser::lab::Rules;
-use hawser_experiments::{Report, Stage, Transfer};
+use hawser_experiments::{Report, Testbed, Transfer};
 
 use crate::TestResult;
 use crate::network::{WIFI, stage};
 
-fn transfer(stage: &Stage) -> TestResult<Report> {
+fn transfer(stage: &Testbed) -> TestResult<Report> {
     Transfer::new(stage.document(&["mptcp:wlan0"])?, 2 << 20)
         .verified()
         .run(stage)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hawser_experiments::Stage;
+use hawser_experiments::Testbed;
 
 use crate::TestResult;
 
@@ -37,7 +37,7 @@ pub(crate) const MOBILE: Link = Link {
 };
 
 /// Builds a client and a server with these links. `more` is added to the table of the first link.
-pub(crate) fn stage(links: &[Link], more: &str) -> TestResult<Stage> {
+pub(crate) fn stage(links: &[Link], more: &str) -> TestResult<Testbed> {
     let mut text = "seed = 11\nhost = [{ name = \"client\" }, { name = \"server\" }]\n".to_owned();
     for (number, link) in links.iter().enumerate() {
         let more = if number == 0 { more } else { "" };
@@ -50,5 +50,5 @@ pub(crate) fn stage(links: &[Link], more: &str) -> TestResult<Stage> {
             (delay * 1e3).round()
         )?;
     }
-    Stage::from_toml(&text)
+    Testbed::from_toml(&text)
 }

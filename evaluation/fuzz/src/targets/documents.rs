@@ -4,7 +4,7 @@
 //! The first byte selects the kind of file.
 
 use hawser_lab::spec::Spec;
-use hawser_race::resolve::{Config, Target};
+use hawser_race::resolve::{Config, HostTarget};
 use hawser_sim::Scenario;
 
 pub(crate) fn fuzz(data: &[u8]) {
@@ -20,7 +20,7 @@ pub(crate) fn fuzz(data: &[u8]) {
             drop(Config::parse(resolv_conf, hosts));
         }
         3 => hawser_lab::hostile::trace(text),
-        _ => drop(Target::parse(text)),
+        _ => drop(HostTarget::parse(text)),
     }
 }
 

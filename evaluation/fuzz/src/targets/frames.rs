@@ -13,11 +13,11 @@ use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Notice, Stack, StackConfig};
-use hawser_load::{Engine, Loaded};
+use hawser_load::{Engine, LoadedProgram};
 use hawser_time::Instant;
 
 static PROGRAM: LazyLock<Arc<dyn Program>> = LazyLock::new(|| {
-    let tcp = Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
+    let tcp = LoadedProgram::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
     tcp.with(&[]).expect("it has all it needs")
 });
 

@@ -15,15 +15,15 @@ use tokio::runtime::{Builder, Runtime};
 /// Text that no answer may contain: it lies beside the served folder.
 const SECRET: &str = "beyond-the-root";
 
-struct Place {
+struct ServedFolder {
     runtime: Runtime,
     root: Arc<Root>,
     hosts: Arc<Hosts>,
     _folder: hawser_documents::temporary::Folder,
 }
 
-fn place() -> &'static Place {
-    static PLACE: OnceLock<Place> = OnceLock::new();
+fn place() -> &'static ServedFolder {
+    static PLACE: OnceLock<ServedFolder> = OnceLock::new();
     PLACE.get_or_init(|| {
         let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         let root = folder.join("root");
@@ -34,7 +34,7 @@ fn place() -> &'static Place {
         std::fs::File::create(folder.join("secret"))
             .and_then(|mut f| f.write_all(SECRET.as_bytes()))
             .expect("a file");
-        Place {
+        ServedFolder {
             runtime: Builder::new_current_thread()
                 .enable_all()
                 .start_paused(true)
@@ -56,7 +56,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     }
 }
 
-async fn serve(place: &Place, request: &[u8]) {
+async fn serve(place: &ServedFolder, request: &[u8]) {
     let (mut client, server) = duplex(1 << 20);
     let serving = serve_connection(server, place.root.clone(), place.hosts.clone(), |served| {
         assert!((200..500).contains(&served.status), "{served:?}");

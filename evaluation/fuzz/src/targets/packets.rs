@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use hawser_engine::program::Program;
 use hawser_ir::abi::{Csum, Icmp, Net, Op, Packet, PacketRec, RecordKind, Segment, addr};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
-use hawser_ir::{ContextId, Granularity, Module, Source};
+use hawser_ir::{ContextId, Granularity, Module, ParserInput};
 use hawser_load::{Interpreted, builtin, load, names};
 
 static PROGRAMS: LazyLock<Vec<Interpreted>> = LazyLock::new(|| {
@@ -43,7 +43,7 @@ pub(crate) fn fuzz(data: &[u8]) {
 /// Passes the bytes to a parser in the form that it takes.
 fn parse(program: &Interpreted, parser: usize, data: &[u8], events: &mut EventBuf) {
     let source = program.module().parsers[parser].source;
-    let protocol = if let Source::Ip(number) = source {
+    let protocol = if let ParserInput::Ip(number) = source {
         number
     } else {
         17
@@ -63,10 +63,10 @@ fn parse(program: &Interpreted, parser: usize, data: &[u8], events: &mut EventBu
     let mut icmp: Icmp = bytemuck::Zeroable::zeroed();
     copy(bytemuck::bytes_of_mut(&mut icmp), data);
     let input = match source {
-        Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => Input::Packet(packet),
-        Source::IcmpError => Input::Icmp(packet, &icmp),
-        Source::App(kind) => Input::App(kind, &op),
-        Source::Start => Input::Start,
+        ParserInput::Ip(_) | ParserInput::Udp(_) | ParserInput::Trimmed(_) => Input::Packet(packet),
+        ParserInput::IcmpError => Input::Icmp(packet, &icmp),
+        ParserInput::App(kind) => Input::App(kind, &op),
+        ParserInput::Start => Input::Start,
     };
     let parsed = program.parse(parser, input, events);
     assert!(

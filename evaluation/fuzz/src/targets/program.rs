@@ -5,18 +5,18 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use hawser_driver::{Memory, attach, compile_with, render_json};
+use hawser_driver::{MemoryLoader, attach, compile_with, render_json};
 use hawser_ir::Module;
 use hawser_syntax::{MAX_DIAGNOSTICS, MAX_TEXT_BYTES, format, parse};
 
 static PROGRAM: LazyLock<Module> = LazyLock::new(|| {
     let text = include_str!("../../../../examples/stop-and-wait.mtp");
-    let compiled = compile_with(&Memory::new([("main.mtp", text)]), Path::new("main.mtp"));
+    let compiled = compile_with(&MemoryLoader::new([("main.mtp", text)]), Path::new("main.mtp"));
     compiled.module.expect("the example is right")
 });
 
 pub(crate) fn fuzz(bytes: &[u8]) {
-    let compiled = compile_with(&Memory::new([("main.mtp", bytes)]), Path::new("main.mtp"));
+    let compiled = compile_with(&MemoryLoader::new([("main.mtp", bytes)]), Path::new("main.mtp"));
     assert!(compiled.module.is_none() || !compiled.failed());
     let _ = compiled.render(false);
     let _ = render_json(&compiled.diagnostics, &compiled.sources);

@@ -2,7 +2,7 @@
 
 use hawser::interact::diagram::{Diagram, draw};
 use hawser::interact::qlog::{Document, Exporter, Sequence};
-use hawser::interact::record::{Header, What, parse, parse_header};
+use hawser::interact::record::{Header, LineContent, parse, parse_header};
 
 pub(crate) fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
@@ -15,7 +15,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     for line in text.lines() {
         let _ = parse_header(line);
         let Ok(line) = parse(line) else { continue };
-        if let What::Signal(signal) = &line.what {
+        if let LineContent::Signal(signal) = &line.what {
             diagram.event(&signal.event, &signal.fields);
         }
         for event in exporter.line(&line) {

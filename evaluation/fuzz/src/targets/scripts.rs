@@ -3,24 +3,24 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use hawser_load::{Engine, Loaded};
-use hawser_testkit::script::{Bench, IpVersion, Leniency, System, Table, Target, run};
+use hawser_load::{Engine, LoadedProgram};
+use hawser_testkit::script::{IpVersion, Leniency, RunTarget, ScriptEnvironment, System, Table, run};
 
-static PROGRAM: LazyLock<Loaded> =
-    LazyLock::new(|| Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser"));
+static PROGRAM: LazyLock<LoadedProgram> =
+    LazyLock::new(|| LoadedProgram::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser"));
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     Table::parse(hawser_load::script_table("tcp").unwrap_or_default()).expect("a good table")
 });
 
 pub(crate) fn fuzz(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let bench = Bench {
+    let bench = ScriptEnvironment {
         program: &|params| PROGRAM.with(params),
         table: &TABLE,
         read: &|_| None,
         defines: Default::default(),
         version: IpVersion::V4,
-        target: Target::Sim,
+        target: RunTarget::Sim,
         system: [None, Some(System::Linux), Some(System::FreeBsd)][bytes.len() % 3],
         leniency: Leniency::default(),
         observe: None,

@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, LazyLock};
 
-use hawser_load::{Engine, Loaded};
+use hawser_load::{Engine, LoadedProgram};
 use hawser_testkit::step::{Program, parse, run, show_and_read};
 
 static PROGRAM: LazyLock<Arc<dyn Program>> = LazyLock::new(|| {
-    let tcp = Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
+    let tcp = LoadedProgram::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
     tcp.with(&[]).expect("it has all it needs")
 });
 

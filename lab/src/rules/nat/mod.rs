@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use crate::plan::NatPlan;
 
 use super::packet::Packet;
-use rewrite::{End, Flow};
+use rewrite::{PacketEnd, TranslatablePacket};
 use table::Table;
 
 /// A translator, which the rules of both directions share.
@@ -54,13 +54,13 @@ impl Translator {
     fn translate(
         &self,
         frame: &mut [u8],
-        translate: impl FnOnce(&mut Table, &mut [u8], Flow) -> Option<()>,
+        translate: impl FnOnce(&mut Table, &mut [u8], TranslatablePacket) -> Option<()>,
     ) -> Verdict {
         // Packets that are not IPv4 pass unchanged.
         if frame.get(12..14) != Some(&[0x08, 0x00]) {
             return Verdict::Pass;
         }
-        let flow = Packet::find(frame).and_then(|packet| Flow::of(frame, &packet));
+        let flow = Packet::find(frame).and_then(|packet| TranslatablePacket::parse(frame, &packet));
         let mut table = self.table.lock();
         match flow.and_then(|flow| translate(&mut table, frame, flow)) {
             Some(()) => Verdict::Pass,
@@ -86,7 +86,7 @@ impl Rule for Outward {
             } else {
                 table.outward(now, from, to)?
             };
-            flow.rewrite(frame, End::Source, outside);
+            flow.rewrite(frame, PacketEnd::Source, outside);
             Some(())
         })
     }
@@ -107,7 +107,7 @@ impl Rule for Inward {
             } else {
                 table.inward(now, from, to)?
             };
-            flow.rewrite(frame, End::Destination, inside);
+            flow.rewrite(frame, PacketEnd::Destination, inside);
             Some(())
         })
     }

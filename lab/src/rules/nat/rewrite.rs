@@ -11,14 +11,14 @@ use super::table::Endpoint;
 
 /// One end of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum PacketEnd {
     Source,
     Destination,
 }
 
 /// A packet that can be translated.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flow {
+pub(super) struct TranslatablePacket {
     /// The offsets of the IP header and of the transport header.
     network: usize,
     transport: usize,
@@ -44,9 +44,9 @@ enum Kind {
     },
 }
 
-impl Flow {
+impl TranslatablePacket {
     /// Parses a packet, or returns `None` if it cannot be translated.
-    pub(super) fn of(frame: &[u8], packet: &Packet) -> Option<Flow> {
+    pub(super) fn parse(frame: &[u8], packet: &Packet) -> Option<TranslatablePacket> {
         let transport = packet.transport.filter(|_| packet.is_v4 && !packet.is_fragment)?;
         let message = frame.get(transport..packet.end)?;
         let (source, destination) = addresses(frame, packet.network)?;
@@ -61,7 +61,7 @@ impl Flow {
             ICMP => of_icmp(frame, packet, transport, source, destination)?,
             _ => return None,
         };
-        Some(Flow {
+        Some(TranslatablePacket {
             network: packet.network,
             transport,
             end: packet.end,
@@ -82,12 +82,12 @@ impl Flow {
     }
 
     /// Replaces one of its ends with another endpoint.
-    pub(super) fn rewrite(&self, frame: &mut [u8], end: End, new: Endpoint) {
+    pub(super) fn rewrite(&self, frame: &mut [u8], end: PacketEnd, new: Endpoint) {
         match self.kind {
             Kind::Ports { checksum } => {
                 let at = self.transport + checksum;
                 let is_absent = new.protocol == UDP && frame[at..at + 2] == [0, 0];
-                let port_at = self.transport + if end == End::Source { 0 } else { 2 };
+                let port_at = self.transport + if end == PacketEnd::Source { 0 } else { 2 };
                 let change = self
                     .rewrite_address(frame, end, new.address)
                     .then(put(frame, port_at, new.port));
@@ -105,19 +105,26 @@ impl Flow {
     }
 
     /// Rewrites an error: its own address and the opposite end of the packet that it quotes.
-    fn rewrite_error(&self, frame: &mut [u8], end: End, new: Endpoint, network: usize, transport: usize) {
+    fn rewrite_error(
+        &self,
+        frame: &mut [u8],
+        end: PacketEnd,
+        new: Endpoint,
+        network: usize,
+        transport: usize,
+    ) {
         self.rewrite_address(frame, end, new.address);
-        let quoted_end = if end == End::Source {
-            End::Destination
+        let quoted_end = if end == PacketEnd::Source {
+            PacketEnd::Destination
         } else {
-            End::Source
+            PacketEnd::Source
         };
-        let quoted = Flow { network, ..*self };
+        let quoted = TranslatablePacket { network, ..*self };
         quoted.rewrite_address(frame, quoted_end, new.address);
         let port = match (new.protocol, quoted_end) {
             (ICMP, _) => transport + 4,
-            (_, End::Source) => transport,
-            (_, End::Destination) => transport + 2,
+            (_, PacketEnd::Source) => transport,
+            (_, PacketEnd::Destination) => transport + 2,
         };
         put(frame, port, new.port);
         // The quoted transport checksum may be cut off, and receivers do not verify it. The error's own
@@ -129,8 +136,8 @@ impl Flow {
     }
 
     /// Changes an address and updates the IP header's checksum.
-    fn rewrite_address(&self, frame: &mut [u8], end: End, new: Ipv4Addr) -> Changed {
-        let at = self.network + if end == End::Source { 12 } else { 16 };
+    fn rewrite_address(&self, frame: &mut [u8], end: PacketEnd, new: Ipv4Addr) -> ChecksumDelta {
+        let at = self.network + if end == PacketEnd::Source { 12 } else { 16 };
         let [a, b, c, d] = new.octets();
         let high = put(frame, at, u16::from_be_bytes([a, b]));
         let change = high.then(put(frame, at + 2, u16::from_be_bytes([c, d])));
@@ -203,23 +210,23 @@ fn packet_header(frame: &[u8], network: usize) -> Option<&[u8; packet::IPV4_HEAD
 
 /// The contribution of a change to a ones' complement sum (RFC 1624, equation 3).
 #[derive(Clone, Copy, Debug)]
-struct Changed(u32);
+struct ChecksumDelta(u32);
 
-impl Changed {
-    fn then(self, other: Changed) -> Changed {
-        Changed(self.0 + other.0)
+impl ChecksumDelta {
+    fn then(self, other: ChecksumDelta) -> ChecksumDelta {
+        ChecksumDelta(self.0 + other.0)
     }
 }
 
 /// Writes a 16-bit word, and returns the change.
-fn put(frame: &mut [u8], at: usize, new: u16) -> Changed {
+fn put(frame: &mut [u8], at: usize, new: u16) -> ChecksumDelta {
     let old = u16::from_be_bytes([frame[at], frame[at + 1]]);
     frame[at..at + 2].copy_from_slice(&new.to_be_bytes());
-    Changed(u32::from(!old) + u32::from(new))
+    ChecksumDelta(u32::from(!old) + u32::from(new))
 }
 
 /// Updates a checksum. For UDP, a sum of zero is sent as all ones (RFC 768).
-fn update(frame: &mut [u8], at: usize, change: Changed, is_udp: bool) {
+fn update(frame: &mut [u8], at: usize, change: ChecksumDelta, is_udp: bool) {
     let old = u16::from_be_bytes([frame[at], frame[at + 1]]);
     let new = !fold(u32::from(!old) + change.0);
     let new = if is_udp && new == 0 { 0xffff } else { new };

@@ -7,8 +7,8 @@
 
 use hawser_ir::{Blueprint, Cut, Hindrance, SegRule, Span};
 
-use super::header::{Content, Field, Fields};
-use super::shape::Shape;
+use super::header::{BitsContent, Field, Fields};
+use super::shape::RuleShape;
 
 /// The protocol number that devices cut.
 const PROTOCOL: u8 = 6;
@@ -29,7 +29,7 @@ const SHORTEST: u32 = 20;
 pub(super) fn cut(
     blueprint: &Blueprint,
     fields: &Fields<'_>,
-    rules: &[(&SegRule, Shape, Span)],
+    rules: &[(&SegRule, RuleShape, Span)],
     place: &dyn Fn(&str) -> Span,
     found: &mut Vec<Hindrance>,
 ) -> Option<Cut> {
@@ -47,20 +47,21 @@ pub(super) fn cut(
         found.push(Hindrance { span: blueprint_at, reason });
         return None;
     }
-    let number = field_at(fields, NUMBER).filter(|field| matches!(field.content, Content::Field(_)));
+    let number = field_at(fields, NUMBER).filter(|field| matches!(field.content, BitsContent::Field(_)));
     if number.is_none() {
         missing("a number of 32 bits that grows", NUMBER.0);
     }
-    if field_at(fields, HEADER_WORDS).is_none_or(|field| field.content != Content::HeaderWords) {
+    if field_at(fields, HEADER_WORDS).is_none_or(|field| field.content != BitsContent::HeaderWords) {
         missing("the header's length (`hdrlen4_t`)", HEADER_WORDS.0);
     }
-    if field_at(fields, CHECKSUM).is_none_or(|field| field.content != Content::Checksum { pseudo: true }) {
+    if field_at(fields, CHECKSUM).is_none_or(|field| field.content != BitsContent::Checksum { pseudo: true })
+    {
         missing("the checksum (`over (pseudo, this)`)", CHECKSUM.0);
     }
     only_one_checksum(fields, place, found);
     let number = number?;
     match rule_of(number, rules) {
-        Some((_, Shape::Grows | Shape::Other(_), _)) => {}
+        Some((_, RuleShape::Grows | RuleShape::Other(_), _)) => {}
         Some((rule, _, at)) => {
             let reason = format!(
                 "`{}` does not grow by the payload's bytes in the rule `{}`",
@@ -100,7 +101,7 @@ pub(super) fn cut(
 /// Checks that a device treats a rule's field in the same way as the rule does.
 fn place_rule(
     rule: &SegRule,
-    shape: Shape,
+    shape: RuleShape,
     at: Span,
     fields: &Fields<'_>,
     cut: &mut Cut,
@@ -109,10 +110,10 @@ fn place_rule(
     let field = fields
         .list
         .iter()
-        .find(|field| field.content == Content::Field(rule.field.offset));
+        .find(|field| field.content == BitsContent::Field(rule.field.offset));
     let mut hinder = |what: String| found.push(Hindrance { span: at, reason: what });
     let Some(field) = field else {
-        if shape != Shape::Same {
+        if shape != RuleShape::Same {
             hinder(format!(
                 "the rule `{}` changes a field behind those that devices know",
                 rule.name
@@ -127,44 +128,44 @@ fn place_rule(
         .chain([&FIRST_ONLY])
         .any(|bit| covers(field, *bit));
     match shape {
-        Shape::Grows if (field.from, field.bits) == NUMBER => {}
-        Shape::Grows => hinder(format!("`{name}` grows, and devices make another field grow")),
-        Shape::LastOnly if is_bit(&LAST_ONLY) => cut.last_only.push(name.to_owned()),
-        Shape::LastOnly => {
+        RuleShape::Grows if (field.from, field.bits) == NUMBER => {}
+        RuleShape::Grows => hinder(format!("`{name}` grows, and devices make another field grow")),
+        RuleShape::LastOnly if is_bit(&LAST_ONLY) => cut.last_only.push(name.to_owned()),
+        RuleShape::LastOnly => {
             hinder(format!(
                 "`{name}` stands on the last packet only, and devices do that to other flags"
             ));
         }
-        Shape::FirstOnly if is_bit(&[FIRST_ONLY]) => cut.first_only.push(name.to_owned()),
-        Shape::FirstOnly => {
+        RuleShape::FirstOnly if is_bit(&[FIRST_ONLY]) => cut.first_only.push(name.to_owned()),
+        RuleShape::FirstOnly => {
             hinder(format!(
                 "`{name}` stands on the first packet only, and devices do that to another flag"
             ));
         }
-        Shape::Same if is_bit(&LAST_ONLY) => {
+        RuleShape::Same if is_bit(&LAST_ONLY) => {
             hinder(format!(
                 "`{name}` stands on every packet, and devices keep it on the last one only"
             ));
         }
-        Shape::Same if is_bit(&[FIRST_ONLY]) => {
+        RuleShape::Same if is_bit(&[FIRST_ONLY]) => {
             hinder(format!(
                 "`{name}` stands on every packet, and devices keep it on the first one only"
             ));
         }
-        Shape::Same if touched => {
+        RuleShape::Same if touched => {
             hinder(format!(
                 "`{name}` holds flags that devices change: give each a field of its own"
             ));
         }
         // The obstacles of `Other` have been reported already.
-        Shape::Same | Shape::Other(_) => {}
+        RuleShape::Same | RuleShape::Other(_) => {}
     }
 }
 
 /// Checks the number of checksums, because a device completes only one.
 fn only_one_checksum(fields: &Fields<'_>, place: &dyn Fn(&str) -> Span, found: &mut Vec<Hindrance>) {
     for field in &fields.list {
-        if matches!(field.content, Content::Checksum { .. }) && (field.from, field.bits) != CHECKSUM {
+        if matches!(field.content, BitsContent::Checksum { .. }) && (field.from, field.bits) != CHECKSUM {
             let reason = format!("`{}` is a checksum that devices do not know", field.name);
             found.push(Hindrance { span: place(field.name), reason });
         }
@@ -184,9 +185,9 @@ fn covers(field: &Field<'_>, bit: u32) -> bool {
 
 fn rule_of<'r, 'm>(
     field: &Field<'_>,
-    rules: &'r [(&'m SegRule, Shape, Span)],
-) -> Option<&'r (&'m SegRule, Shape, Span)> {
+    rules: &'r [(&'m SegRule, RuleShape, Span)],
+) -> Option<&'r (&'m SegRule, RuleShape, Span)> {
     rules
         .iter()
-        .find(|(rule, ..)| field.content == Content::Field(rule.field.offset))
+        .find(|(rule, ..)| field.content == BitsContent::Field(rule.field.offset))
 }

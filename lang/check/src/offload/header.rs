@@ -6,7 +6,7 @@ use super::reads;
 
 /// The content of a range of bits at a fixed place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum BitsContent {
     /// The field at this offset of the image.
     Field(u32),
     /// The header's length in words.
@@ -24,7 +24,7 @@ pub(super) struct Field<'m> {
     /// The first bit, counted from the start of the header.
     pub(super) from: u32,
     pub(super) bits: u32,
-    pub(super) content: Content,
+    pub(super) content: BitsContent,
 }
 
 /// The fields at fixed places: those before the first field of varying length.
@@ -37,7 +37,7 @@ impl<'m> Fields<'m> {
     /// Reads a header. `place` returns the place of a field's declaration by name, or that of the blueprint.
     /// Differences between the packets of an instruction, other than the fields at `varying` offsets
     /// themselves, go to `found`.
-    pub(super) fn of(
+    pub(super) fn from_blueprint(
         module: &'m Module,
         blueprint: &'m Blueprint,
         varying: &[u32],
@@ -76,13 +76,13 @@ impl<'m> Fields<'m> {
             WireField::Bits { name, offset, bits, little, fill, ty: _ } => {
                 let content = match fill {
                     // Devices count in the network's order.
-                    None if nested || *little => Content::Alike,
-                    None => Content::Field(base + offset),
-                    Some(Fill::HeaderWords) if !nested => Content::HeaderWords,
-                    Some(Fill::Checksum16 { pseudo }) if !nested => Content::Checksum { pseudo: *pseudo },
+                    None if nested || *little => BitsContent::Alike,
+                    None => BitsContent::Field(base + offset),
+                    Some(Fill::HeaderWords) if !nested => BitsContent::HeaderWords,
+                    Some(Fill::Checksum16 { pseudo }) if !nested => BitsContent::Checksum { pseudo: *pseudo },
                     Some(
                         Fill::Value(_) | Fill::HeaderWords | Fill::Checksum16 { .. } | Fill::Crc32 { .. },
-                    ) => Content::Alike,
+                    ) => BitsContent::Alike,
                 };
                 let bits = u32::from(*bits);
                 self.list.push(Field { name, from, bits, content });
@@ -90,7 +90,7 @@ impl<'m> Fields<'m> {
             }
             WireField::Bytes { name, len, .. } => {
                 self.list
-                    .push(Field { name, from, bits: len * 8, content: Content::Alike });
+                    .push(Field { name, from, bits: len * 8, content: BitsContent::Alike });
                 Some(from + len * 8)
             }
             WireField::Nested { blueprint, offset, when: None } => {

@@ -23,7 +23,7 @@ use hawser_syntax::Severity;
 use crate::state::{Checker, span};
 
 use header::Fields;
-use shape::Shape;
+use shape::RuleShape;
 
 impl Checker<'_> {
     /// Proves, for every packet instruction of the program, that a device may cut it, or collects the
@@ -66,33 +66,33 @@ impl Checker<'_> {
                 "there are no rules: it is meant to make one packet".to_owned(),
             )]);
         }
-        let shaped: Vec<(&SegRule, Shape, ir::Span)> = rules
+        let shaped: Vec<(&SegRule, RuleShape, ir::Span)> = rules
             .iter()
             .map(|rule| {
                 let rule_index = rule.0 as usize;
                 let rule = &self.module.seg_rules[rule_index];
                 (
                     rule,
-                    Shape::of(rule, data_at),
+                    RuleShape::from_rule(rule, data_at),
                     span(self.rule_decls[rule_index].name.span),
                 )
             })
             .collect();
         let mut found = Vec::new();
         for (rule, shape, at) in &shaped {
-            if let Shape::Other(reason) = shape {
+            if let RuleShape::Other(reason) = shape {
                 found.push(hindrance(*at, format!("the rule `{}` {reason}", rule.name)));
             }
         }
         let varying: Vec<u32> = shaped
             .iter()
-            .filter(|(_, shape, _)| *shape != Shape::Same)
+            .filter(|(_, shape, _)| *shape != RuleShape::Same)
             .map(|(rule, ..)| rule.field.offset)
             .collect();
         let record = self.records.iter().find(|record| record.blueprint == Some(id));
         let declared = record.map_or(site, |record| span(record.span));
         let place = |name: &str| self.field_span(id, name).unwrap_or(declared);
-        let fields = Fields::of(&self.module, blueprint, &varying, &place, &mut found);
+        let fields = Fields::from_blueprint(&self.module, blueprint, &varying, &place, &mut found);
         let cut = device::cut(blueprint, &fields, &shaped, &place, &mut found);
         match cut {
             Some(cut) if found.is_empty() => Ok(cut),

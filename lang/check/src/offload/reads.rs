@@ -1,6 +1,6 @@
 //! The reads of an expression.
 
-use hawser_ir::visit::{Access, Visitor, visit_expr};
+use hawser_ir::visit::{PlaceAccess, Visitor, visit_expr};
 use hawser_ir::{Base, Expr, ExprKind, Place, WireFact};
 
 /// True if an expression reads a place of the blueprint for which `which` holds. In a rule, this is the
@@ -17,7 +17,7 @@ struct Reads<F> {
 }
 
 impl<F: Fn(&Place) -> bool> Visitor<'_> for Reads<F> {
-    fn place(&mut self, place: &Place, _: Access) {
+    fn place(&mut self, place: &Place, _: PlaceAccess) {
         self.found |= place.base == Base::Blueprint && (self.which)(place);
     }
 }

@@ -6,9 +6,9 @@ use hawser_ir::{Base, BinOp, Expr, ExprKind, Place, SegRule, Ty};
 use super::reads;
 
 /// The recognised forms. In all of them, the first packet's value depends on the rule's arguments alone. A
-/// single packet has the same value or, for [`Shape::LastOnly`], the last packet's.
+/// single packet has the same value or, for [`RuleShape::LastOnly`], the last packet's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum RuleShape {
     /// The same value in every packet.
     Same,
     /// The previous packet's value plus the previous packet's payload bytes, modulo 2^32.
@@ -21,30 +21,32 @@ pub(super) enum Shape {
     Other(&'static str),
 }
 
-impl Shape {
+impl RuleShape {
     /// Determines the form of a rule. The blueprint's `data_t` is at `data_at`.
-    pub(super) fn of(rule: &SegRule, data_at: u32) -> Shape {
+    pub(super) fn from_rule(rule: &SegRule, data_at: u32) -> RuleShape {
         let SegRule { first, mid, last, only, .. } = rule;
         let sums = |e: &Expr| is_previous_plus_payload(e, &rule.field, data_at);
         if mentions_previous(first) || mentions_previous(only) {
-            return Shape::Other("looks at an earlier packet for the first one");
+            return RuleShape::Other("looks at an earlier packet for the first one");
         }
         if sums(mid) && sums(last) {
             return if first == only {
-                Shape::Grows
+                RuleShape::Grows
             } else {
-                Shape::Other("starts elsewhere when it is the only one")
+                RuleShape::Other("starts elsewhere when it is the only one")
             };
         }
         if mentions_previous(mid) || mentions_previous(last) {
-            return Shape::Other("goes from packet to packet by something else than the payload's bytes");
+            return RuleShape::Other("goes from packet to packet by something else than the payload's bytes");
         }
         match (is_zero(first), is_zero(mid), is_zero(last)) {
-            _ if first == mid && mid == last && last == only => Shape::Same,
-            (true, true, _) if last == only => Shape::LastOnly,
-            (_, true, true) if first == only => Shape::FirstOnly,
-            (true, true, _) | (_, true, true) => Shape::Other("has a value of its own for an only packet"),
-            _ => Shape::Other("gives packets values that no device gives them"),
+            _ if first == mid && mid == last && last == only => RuleShape::Same,
+            (true, true, _) if last == only => RuleShape::LastOnly,
+            (_, true, true) if first == only => RuleShape::FirstOnly,
+            (true, true, _) | (_, true, true) => {
+                RuleShape::Other("has a value of its own for an only packet")
+            }
+            _ => RuleShape::Other("gives packets values that no device gives them"),
         }
     }
 }

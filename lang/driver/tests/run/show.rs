@@ -4,20 +4,20 @@ use std::fmt::Write as _;
 
 use hawser_interp::Interpreter;
 use hawser_ir::abi::{
-    ContextRec, Data, ExternRec, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF,
-    NOTIFY_FAILED, NOTIFY_MESSAGE, NOTIFY_RESET, NOTIFY_STOPPED, NotifyRec, ON_FRESH, Outcome, PacketRec,
+    ChainOutcome, ContextRec, Data, ExternRec, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED,
+    NOTIFY_EOF, NOTIFY_FAILED, NOTIFY_MESSAGE, NOTIFY_RESET, NOTIFY_STOPPED, NotifyRec, ON_FRESH, PacketRec,
     QueueRec, RaiseRec, RecordKind, Segment, SignalRec, TimerRec, UnitRec,
 };
 use hawser_ir::buf::Record;
 use hawser_ir::{Context, ContextId, LIST_HEADER, Layout, Module, OPTION_TAG, Struct, Ty, WINDOW_HEADER};
 
 /// Formats the outcome of a chain.
-pub(crate) fn outcome(module: &Module, outcome: Outcome) -> String {
+pub(crate) fn outcome(module: &Module, outcome: ChainOutcome) -> String {
     match outcome {
-        Outcome::Done => "all ran".into(),
-        Outcome::Stop => "done".into(),
-        Outcome::Refused(code) => format!("refused {code}"),
-        Outcome::Assert(index) => format!("broken: {}", module.asserts[index as usize].1),
+        ChainOutcome::Done => "all ran".into(),
+        ChainOutcome::Stop => "done".into(),
+        ChainOutcome::Refused(code) => format!("refused {code}"),
+        ChainOutcome::Assert(index) => format!("broken: {}", module.asserts[index as usize].1),
     }
 }
 

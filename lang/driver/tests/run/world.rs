@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 
 use hawser_interp::Interpreter;
 use hawser_ir::abi::{
-    ContextHeader, ContextRec, EventHeader, Id, ON_FRESH, Op, Outcome, Packet, ParseError, RaiseRec,
+    ChainOutcome, ContextHeader, ContextRec, EventHeader, Id, ON_FRESH, Op, Packet, ParseError, RaiseRec,
     RecordKind,
 };
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_event_header};
-use hawser_ir::{ContextId, Granularity, Module, Source};
+use hawser_ir::{ContextId, Granularity, Module, ParserInput};
 
 use crate::show;
 use crate::steps::Step;
@@ -58,18 +58,19 @@ impl<'a> World<'a> {
     pub(crate) fn step(&mut self, line: &str, step: Step) -> Result<(), String> {
         let _ = writeln!(self.out, "{line}");
         match step {
-            Step::Start => self.input(Source::Start, Input::Start, None),
-            Step::App(kind, op) => self.input(Source::App(kind), Input::App(kind, &op), Some(&op)),
+            Step::Start => self.input(ParserInput::Start, Input::Start, None),
+            Step::App(kind, op) => self.input(ParserInput::App(kind), Input::App(kind, &op), Some(&op)),
             Step::Packet { mut net, bytes, csum, icmp } => {
-                let carries = |p: &&hawser_ir::Parser| matches!(p.source, Source::Ip(_) | Source::Udp(_));
+                let carries =
+                    |p: &&hawser_ir::Parser| matches!(p.source, ParserInput::Ip(_) | ParserInput::Udp(_));
                 let source = self.module.parsers.iter().find(carries).map(|p| p.source);
-                if let (Some(Source::Ip(number)), 0) = (source, net.protocol) {
+                if let (Some(ParserInput::Ip(number)), 0) = (source, net.protocol) {
                     net.protocol = number;
                 }
                 let addr = hawser_ir::abi::addr(0, 0);
                 let packet = Packet { net: &net, head: &bytes, tail: &[], merged: 0, addr, csum, crc: None };
                 match &icmp {
-                    Some(icmp) => self.input(Source::IcmpError, Input::Icmp(packet, icmp), None),
+                    Some(icmp) => self.input(ParserInput::IcmpError, Input::Icmp(packet, icmp), None),
                     None => self.input(
                         source.ok_or("no parser for packets")?,
                         Input::Packet(packet),
@@ -104,7 +105,7 @@ impl<'a> World<'a> {
     }
 
     /// Parses an input and runs the chains of its events.
-    fn input(&mut self, source: Source, input: Input<'_>, op: Option<&Op>) -> Result<(), String> {
+    fn input(&mut self, source: ParserInput, input: Input<'_>, op: Option<&Op>) -> Result<(), String> {
         let (parser, _) = self
             .module
             .parser(source)
@@ -121,7 +122,7 @@ impl<'a> World<'a> {
                 (header.ids, header.id[0]) = (1, op.self_id);
                 set_event_header(event, &header);
             }
-            if self.event(event, None)? == Outcome::Stop {
+            if self.event(event, None)? == ChainOutcome::Stop {
                 break;
             }
         }
@@ -152,7 +153,7 @@ impl<'a> World<'a> {
     }
 
     /// Runs one event's chain, then executes its records, then the events that it raised.
-    fn event(&mut self, event: &mut [u8], carried: Option<usize>) -> Result<Outcome, String> {
+    fn event(&mut self, event: &mut [u8], carried: Option<usize>) -> Result<ChainOutcome, String> {
         let mut header = event_header(event);
         (header.now, header.rand) = (self.now, RAND);
         set_event_header(event, &header);

@@ -1,13 +1,13 @@
 //! `wire_build_X`: builds the header of one packet of a `pkt_gen`, after the segmentation rules.
 
-use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::visit::{self, PlaceAccess, Visitor};
 use hawser_ir::{Arg, Base, BlueprintId, FuncId, Instr, Place, RuleId, Stmt, StmtKind, Ty, WireField};
 
 use super::Image;
 use super::format::{checksums, protocol};
 use crate::emitter::Emitter;
 use crate::number::wrap;
-use crate::scope::{At, Scope};
+use crate::scope::{ObjectExpr, Scope};
 
 impl Emitter<'_> {
     /// Prints `wire_build_X`: applies the rules to the image, then writes its header and, behind it, its trailer.
@@ -189,7 +189,7 @@ impl Emitter<'_> {
             let from = self.seen(s, &place).lvalue();
             let image = s
                 .blueprint
-                .replace((At::Object("previous".to_owned()), body.clone()));
+                .replace((ObjectExpr::Object("previous".to_owned()), body.clone()));
             let to = self.target(s, &place).at.lvalue();
             s.blueprint = image;
             s.out.line(&format!("{to} = {from};"));
@@ -232,9 +232,9 @@ impl Emitter<'_> {
     fn set_by_rule(&mut self, s: &mut Scope, id: RuleId, value: &hawser_ir::Expr) {
         let rule = &self.module.seg_rules[id.0 as usize];
         let body = self.module.blueprints[rule.blueprint.0 as usize].body;
-        s.blueprint = Some((At::Pointer("previous".to_owned()), Ty::Struct(body)));
+        s.blueprint = Some((ObjectExpr::Pointer("previous".to_owned()), Ty::Struct(body)));
         let value = self.expr(s, value);
-        s.blueprint = Some((At::Pointer("h".to_owned()), Ty::Struct(body)));
+        s.blueprint = Some((ObjectExpr::Pointer("h".to_owned()), Ty::Struct(body)));
         let field = hawser_ir::Place { base: hawser_ir::Base::Blueprint, ..rule.field.clone() };
         self.store(s, &field, &wrap(&value, &rule.field.ty));
     }
@@ -260,7 +260,7 @@ struct Read {
 }
 
 impl Visitor<'_> for Read {
-    fn place(&mut self, place: &Place, _: Access) {
+    fn place(&mut self, place: &Place, _: PlaceAccess) {
         if place.base != Base::Blueprint {
             return;
         }

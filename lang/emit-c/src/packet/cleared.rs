@@ -9,7 +9,7 @@ use std::mem::offset_of;
 use std::ops::Range;
 
 use hawser_ir::abi::EventHeader;
-use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::visit::{self, PlaceAccess, Visitor};
 use hawser_ir::{Base, Place, StmtKind};
 
 use crate::emitter::Emitter;
@@ -98,7 +98,7 @@ struct Reads<'a> {
 }
 
 impl Visitor<'_> for Reads<'_> {
-    fn place(&mut self, place: &Place, access: Access) {
+    fn place(&mut self, place: &Place, access: PlaceAccess) {
         if place.base != Base::Local || !self.event.contains(&place.offset) {
             return;
         }
@@ -107,9 +107,9 @@ impl Visitor<'_> for Reads<'_> {
         let is_set = part.is_some_and(|(_, to)| at < *to);
         let is_whole = place.steps.is_empty();
         self.found |= match access {
-            Access::Write => !is_whole,
-            Access::Read | Access::Update => !(is_whole && is_set && place.ty.is_scalar()),
-            Access::Reference => true,
+            PlaceAccess::Write => !is_whole,
+            PlaceAccess::Read | PlaceAccess::Update => !(is_whole && is_set && place.ty.is_scalar()),
+            PlaceAccess::Reference => true,
         };
     }
 }

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use hawser_ir::{BlueprintId, Coalesce, FuncId, FuncParam, OptListId, Source, WireFact};
+use hawser_ir::{BlueprintId, Coalesce, FuncId, FuncParam, OptListId, ParserInput, WireFact};
 
 use super::format::{inner, options, options_behind};
 use super::{Image, Used};
 use crate::emitter::Emitter;
-use crate::scope::{Found, Instance, Kind, Scope, Slot};
+use crate::scope::{ContextSlot, FoundContext, Instance, ParamBinding, Scope};
 use crate::writer::Writer;
 
 /// Prints the code that parsers and headers need. Returns the functions that the program's table names, which
@@ -40,12 +40,12 @@ pub(crate) fn cursor_fact(fact: WireFact) -> String {
 }
 
 /// Returns the arguments of a parser, by its source.
-fn views(source: Source) -> &'static [&'static str] {
+fn views(source: ParserInput) -> &'static [&'static str] {
     match source {
-        Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => &["HW_AT(packet->net)"],
-        Source::IcmpError => &["HW_AT(packet->net)", "icmp"],
-        Source::App(_) => &["op"],
-        Source::Start => &[],
+        ParserInput::Ip(_) | ParserInput::Udp(_) | ParserInput::Trimmed(_) => &["HW_AT(packet->net)"],
+        ParserInput::IcmpError => &["HW_AT(packet->net)", "icmp"],
+        ParserInput::App(_) => &["op"],
+        ParserInput::Start => &[],
     }
 }
 
@@ -128,11 +128,11 @@ impl Emitter<'_> {
         let module = self.module;
         for (index, parser) in module.parsers.iter().enumerate() {
             // The kernel sees packets of IP protocols only.
-            if self.is_ebpf() && !matches!(parser.source, Source::Ip(_) | Source::Udp(_)) {
+            if self.is_ebpf() && !matches!(parser.source, ParserInput::Ip(_) | ParserInput::Udp(_)) {
                 continue;
             }
             out.line(&format!("case {index}:"));
-            if !matches!(parser.source, Source::App(_) | Source::Start) {
+            if !matches!(parser.source, ParserInput::App(_) | ParserInput::Start) {
                 out.line("    run->packet->cursor = hw_cursor_over(packet);");
             }
             let call = self.view_call(parser.func, views(parser.source));
@@ -173,8 +173,8 @@ impl Emitter<'_> {
         for (index, parser) in self.module.parsers.iter().enumerate() {
             let max = parser.max_events;
             match parser.source {
-                Source::Ip(protocol) => ip += &format!(" X({protocol}, {index}, {max})"),
-                Source::Udp(port) => {
+                ParserInput::Ip(protocol) => ip += &format!(" X({protocol}, {index}, {max})"),
+                ParserInput::Udp(port) => {
                     udp += &format!(" X({port}, {index}, {max})");
                     first = if first == 0 { port } else { first };
                 }
@@ -213,9 +213,9 @@ impl Emitter<'_> {
             .count();
         let instance = Instance {
             func,
-            refs: vec![Kind::View; refs],
-            found: Found::Nothing,
-            slot: Slot::Absent,
+            refs: vec![ParamBinding::View; refs],
+            found: FoundContext::Nothing,
+            slot: ContextSlot::Absent,
         };
         let name = self.instance(instance);
         let args: String = (0..refs)

@@ -1,6 +1,6 @@
 //! Facts about a wire format that hold for every packet: lengths, runs of fixed fields, selectors.
 
-use hawser_ir::{Blueprint, BlueprintId, Expr, Fill, Module, OptListId, Source, Ty, WireField};
+use hawser_ir::{Blueprint, BlueprintId, Expr, Fill, Module, OptListId, ParserInput, Ty, WireField};
 
 /// A field of fixed length in a run: the bits before it, and its number of bits.
 pub(super) struct Fixed<'a> {
@@ -143,9 +143,9 @@ pub(super) fn computed(blueprint: &Blueprint) -> Vec<(Bits<'_>, &Expr)> {
 /// packets; for a parser of UDP datagrams, UDP's number.
 pub(super) fn protocol(module: &Module) -> u8 {
     let number = |source| match source {
-        Source::Ip(number) => Some(number),
-        Source::Udp(_) => Some(17),
-        Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
+        ParserInput::Ip(number) => Some(number),
+        ParserInput::Udp(_) => Some(17),
+        ParserInput::Trimmed(_) | ParserInput::IcmpError | ParserInput::App(_) | ParserInput::Start => None,
     };
     module.parsers.iter().find_map(|p| number(p.source)).unwrap_or(0)
 }

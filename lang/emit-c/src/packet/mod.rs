@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 use hawser_ir::{Base, BlueprintId, Instr, Place, Stmt, StmtKind, Ty};
 
 use crate::emitter::Emitter;
-use crate::scope::{At, Scope};
+use crate::scope::{ObjectExpr, Scope};
 
 pub(crate) use entry::{cursor_fact, drop_input, functions};
 pub(crate) use statement::{extract, push_event};
@@ -77,7 +77,8 @@ impl Emitter<'_> {
             scope.names.take(name);
         }
         let body = self.module.blueprints[id.0 as usize].body;
-        scope.blueprint = (image == Image::There).then(|| (At::Pointer("h".to_owned()), Ty::Struct(body)));
+        scope.blueprint =
+            (image == Image::There).then(|| (ObjectExpr::Pointer("h".to_owned()), Ty::Struct(body)));
         scope.facts = Some("facts".to_owned());
         scope
     }

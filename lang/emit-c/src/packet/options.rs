@@ -11,13 +11,13 @@ use super::format::static_len;
 use super::read::{bits_at, fail};
 use super::usual::TAGS;
 use crate::emitter::Emitter;
-use crate::names::Names;
+use crate::names::ScopeNames;
 use crate::scope::Scope;
 
 impl Emitter<'_> {
     /// Returns the name of an option list of some capacity, as used in the names of its functions.
     fn options_name(&self, list: OptListId, cap: u32) -> String {
-        let mut names = Names::default();
+        let mut names = ScopeNames::default();
         let earlier = self.module.opt_lists.iter().take(list.0 as usize + 1);
         let name = earlier
             .map(|list| names.take(&list.name))

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::visit::{self, PlaceAccess, Visitor};
 use hawser_ir::{
     Arg, Base, BlueprintId, Expr, ExprKind, Func, FuncId, Index, Place, Query, Step, Stmt, StmtKind, Ty,
 };
@@ -227,7 +227,7 @@ impl OptionUses<'_> {
 }
 
 impl Visitor<'_> for OptionUses<'_> {
-    fn place(&mut self, place: &Place, access: Access) {
+    fn place(&mut self, place: &Place, access: PlaceAccess) {
         self.written += usize::from(access.writes() && self.concerns(place));
         if let Some(Step { index: Index::Tag(tag), .. }) = place.steps.first()
             && self.is_list(place)

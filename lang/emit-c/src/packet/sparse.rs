@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::visit::{self, PlaceAccess, Visitor};
 use hawser_ir::{
     Arg, Base, BlueprintId, Expr, ExprKind, Fill, FuncId, Module, Place, Query, Stmt, StmtKind, Ty, WireField,
 };
@@ -18,7 +18,7 @@ pub(crate) struct Sparse(BTreeMap<BlueprintId, BTreeSet<u32>>);
 
 impl Sparse {
     /// Determines the parts that the functions of a module read of the headers that they extract.
-    pub(crate) fn of(module: &Module) -> Sparse {
+    pub(crate) fn from_module(module: &Module) -> Sparse {
         let mut found: BTreeMap<BlueprintId, Option<BTreeSet<u32>>> = BTreeMap::new();
         for (index, func) in module.funcs.iter().enumerate() {
             for (id, dst, checked) in extracts(&func.body) {
@@ -155,7 +155,7 @@ fn own(module: &Module, id: BlueprintId) -> BTreeSet<u32> {
 struct Own(BTreeSet<u32>);
 
 impl Visitor<'_> for Own {
-    fn place(&mut self, place: &Place, _: Access) {
+    fn place(&mut self, place: &Place, _: PlaceAccess) {
         if place.base == Base::Blueprint {
             self.0.insert(place.offset);
         }
@@ -185,7 +185,7 @@ impl Reads<'_> {
 }
 
 impl Visitor<'_> for Reads<'_> {
-    fn place(&mut self, place: &Place, access: Access) {
+    fn place(&mut self, place: &Place, access: PlaceAccess) {
         let Some(offset) = self.offset(place).filter(|_| access.reads()) else {
             return;
         };

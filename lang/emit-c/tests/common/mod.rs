@@ -8,7 +8,7 @@ use std::process::Command;
 use hawser_emit_c::abi::{self, Build, Coalesce, Entry, Memory, Parse, React, Records};
 use hawser_emit_c::{Marks, Options, emit};
 use hawser_ir::Module;
-use hawser_ir::abi::Outcome;
+use hawser_ir::abi::ChainOutcome;
 
 /// The memory that a chain runs on; every region is 8-byte aligned.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
 
 impl Compiled {
     /// Runs an event's chain on a world, and returns its outcome and its records.
-    pub(crate) fn react(&self, params: &[u64], world: &mut World, room: usize) -> (Outcome, Vec<u8>) {
+    pub(crate) fn react(&self, params: &[u64], world: &mut World, room: usize) -> (ChainOutcome, Vec<u8>) {
         self.react_wanting(params, world, room, u64::MAX)
     }
 
@@ -104,7 +104,7 @@ impl Compiled {
         world: &mut World,
         room: usize,
         wanted: u64,
-    ) -> (Outcome, Vec<u8>) {
+    ) -> (ChainOutcome, Vec<u8>) {
         let mut globals: Vec<*mut u8> = world.globals.iter_mut().map(|g| g.as_mut_ptr().cast()).collect();
         globals.push(std::ptr::null_mut());
         let memory = Memory {

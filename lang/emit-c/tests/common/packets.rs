@@ -32,7 +32,7 @@ impl Compiled {
             Input::App(_, op) => (&no_packet, &no_icmp, *op),
             Input::Start => (&no_packet, &no_icmp, &no_op),
         };
-        let packet = RawPacket::of(packet);
+        let packet = RawPacket::from_packet(packet);
         let mut out = vec![0xaaaa_aaaa_aaaa_aaaa_u64; room.div_ceil(8)];
         let span = out.as_mut_ptr_range();
         let mut events = Events {

@@ -1,7 +1,7 @@
 //! A function's body while it is generated: the names that it can use, and the constructs that it may
 //! contain.
 
-use super::Plan;
+use super::ProgramPlan;
 use super::scope::{self, Var};
 use super::types::Type;
 use crate::rng::Rng;
@@ -31,7 +31,7 @@ pub(super) struct Rules {
 }
 
 pub(super) struct Body<'p> {
-    pub(super) plan: &'p Plan,
+    pub(super) plan: &'p ProgramPlan,
     pub(super) rng: &'p mut Rng,
     pub(super) vars: Vec<Var>,
     /// The timers that can be named, such as `c.t0`.
@@ -45,7 +45,7 @@ pub(super) struct Body<'p> {
 }
 
 impl<'p> Body<'p> {
-    pub(super) fn new(plan: &'p Plan, rng: &'p mut Rng, rules: Rules) -> Body<'p> {
+    pub(super) fn new(plan: &'p ProgramPlan, rng: &'p mut Rng, rules: Rules) -> Body<'p> {
         let mut vars = Vec::new();
         if rules.function {
             vars.extend(

@@ -356,10 +356,10 @@ impl Body<'_> {
 
     /// Generates a call of one of the functions that always yield this type.
     pub(super) fn fixed(&mut self, ty: &Type, depth: u32) -> Option<String> {
-        let suited = |function: &&Fixed| Type::of(&function.gives).as_ref() == Some(ty);
+        let suited = |function: &&Fixed| Type::from_ir(&function.gives).as_ref() == Some(ty);
         let suited: Vec<&Fixed> = FIXED.iter().filter(suited).collect();
         let function = *(!suited.is_empty()).then(|| self.rng.pick(&suited))?;
-        let types: Option<Vec<Type>> = function.takes.iter().map(Type::of).collect();
+        let types: Option<Vec<Type>> = function.takes.iter().map(Type::from_ir).collect();
         let operands: Vec<String> = types?.iter().map(|ty| self.expr(ty, depth)).collect();
         Some(format!("{}({})", function.word.name, operands.join(", ")))
     }

@@ -2,20 +2,20 @@
 
 use super::body::{Body, Rules};
 use super::call::Helper;
-use super::plan::Plan;
+use super::plan::ProgramPlan;
 use super::scope::Var;
 use super::types::Type;
 use crate::rng::Rng;
 
 /// Generates helpers of three levels. Helpers of the first level call no others.
-pub(super) fn helpers(plan: &mut Plan, rng: &mut Rng) {
+pub(super) fn helpers(plan: &mut ProgramPlan, rng: &mut Rng) {
     for (number, level) in [0, 0, 1, 1, 2].into_iter().enumerate() {
         let pure_ = rng.one_in(2);
         helper(plan, rng, number, level, pure_);
     }
 }
 
-fn helper(plan: &mut Plan, rng: &mut Rng, number: usize, level: u32, pure_: bool) {
+fn helper(plan: &mut ProgramPlan, rng: &mut Rng, number: usize, level: u32, pure_: bool) {
     let params: Vec<Type> = (0..1 + rng.below(3))
         .map(|_| match rng.below(5) {
             0 => Type::Ip,
@@ -91,7 +91,7 @@ enum Keyed {
 }
 
 /// Generates processors for every event, and the dispatch table that binds them.
-pub(super) fn chains(plan: &mut Plan, rng: &mut Rng) {
+pub(super) fn chains(plan: &mut ProgramPlan, rng: &mut Rng) {
     let mut entries = Vec::new();
     let shared = shared_tail(plan, rng);
     for kind in ["APP_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT", "TIMER_EVENT"] {
@@ -136,7 +136,7 @@ pub(super) fn chains(plan: &mut Plan, rng: &mut Rng) {
 }
 
 /// Names a processor or a chain. If a type has several parts, it is named once for each of the chosen parts.
-fn on_parts(plan: &mut Plan, name: &str) -> Vec<String> {
+fn on_parts(plan: &mut ProgramPlan, name: &str) -> Vec<String> {
     let parts: &[&str] = match (plan.twins, plan.additions.below(3)) {
         (false, _) => return vec![name.to_owned()],
         (true, 0) => &["part0"],
@@ -148,7 +148,7 @@ fn on_parts(plan: &mut Plan, name: &str) -> Vec<String> {
 }
 
 /// Generates processors that are attached to chains, on either side of the chains' own processors.
-pub(super) fn attached(plan: &mut Plan, rng: &mut Rng) {
+pub(super) fn attached(plan: &mut ProgramPlan, rng: &mut Rng) {
     for _ in 0..1 + rng.below(4) {
         let (event, anchors) = rng.pick(&plan.chains).clone();
         // A processor for any context may be attached to chains that never have a keyed one.
@@ -163,7 +163,7 @@ pub(super) fn attached(plan: &mut Plan, rng: &mut Rng) {
     }
 }
 
-fn wanted(plan: &Plan, rng: &mut Rng, kind: &str) -> Vec<Keyed> {
+fn wanted(plan: &ProgramPlan, rng: &mut Rng, kind: &str) -> Vec<Keyed> {
     match kind {
         "SYS_EVENT" => vec![Keyed::Any],
         "TIMER_EVENT" => vec![Keyed::Found(*rng.pick(&plan.contexts))],
@@ -178,7 +178,7 @@ fn wanted(plan: &Plan, rng: &mut Rng, kind: &str) -> Vec<Keyed> {
 }
 
 /// Generates a processor of any event, over the part that contexts share.
-fn shared_tail(plan: &mut Plan, rng: &mut Rng) -> String {
+fn shared_tail(plan: &mut ProgramPlan, rng: &mut Rng) -> String {
     let part = plan.parts[0];
     let mut body = Body::new(plan, rng, processor_rules(false));
     body.know_event("ev");
@@ -207,7 +207,14 @@ fn processor_rules(guard: bool) -> Rules {
 }
 
 /// Generates a processor: a guard, which may refuse; one that creates a context; or any other.
-fn processor(plan: &mut Plan, rng: &mut Rng, event: usize, keyed: Keyed, guard: bool, makes: bool) -> String {
+fn processor(
+    plan: &mut ProgramPlan,
+    rng: &mut Rng,
+    event: usize,
+    keyed: Keyed,
+    guard: bool,
+    makes: bool,
+) -> String {
     let name = format!(
         "proc{}",
         plan.text.matches("\nvoid proc").count() + plan.text.matches("> proc").count()

@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::scope::Var;
-use super::types::{Kind, NET, Type};
+use super::types::{NET, StructureKind, Type};
 
 const NOTICES: &[&str] = &["CONNECTED", "EOF", "CLOSED"];
 
@@ -91,7 +91,7 @@ impl Body<'_> {
             11 => format!("add_id({})", id(self)?),
             12 => format!("drop_id({})", id(self)?),
             13 | 14 => {
-                let event = self.pick_record(&|kind| kind == Kind::Event("EVENT"))?;
+                let event = self.pick_record(&|kind| kind == StructureKind::Event("EVENT"))?;
                 let literal = self.record_literal(event);
                 let target = self.find(false, &|ty| *ty == Type::Id);
                 match target.filter(|_| self.rng.one_in(2)) {
@@ -100,7 +100,7 @@ impl Body<'_> {
                 }
             }
             15 => {
-                let signal = self.pick_record(&|kind| kind == Kind::Signal)?;
+                let signal = self.pick_record(&|kind| kind == StructureKind::Signal)?;
                 format!("signal({})", self.record_literal(signal))
             }
             22 => {
@@ -159,7 +159,7 @@ impl Body<'_> {
         (!found.is_empty()).then(|| format!("nic.q{}", self.rng.pick(&found)))
     }
 
-    fn pick_record(&mut self, suits: &dyn Fn(Kind) -> bool) -> Option<usize> {
+    fn pick_record(&mut self, suits: &dyn Fn(StructureKind) -> bool) -> Option<usize> {
         let all = self.plan.records.iter().enumerate();
         let found: Vec<usize> = all.filter(|(_, r)| suits(r.kind)).map(|(i, _)| i).collect();
         (!found.is_empty()).then(|| *self.rng.pick(&found))

@@ -18,7 +18,7 @@ mod types;
 mod wire;
 
 use crate::rng::Rng;
-use plan::Plan;
+use plan::ProgramPlan;
 
 /// Returns the program of this seed.
 #[must_use]
@@ -35,9 +35,9 @@ pub fn attachment(seed: u64) -> String {
     plan.text.split_off(start)
 }
 
-fn planned(seed: u64) -> Plan {
+fn planned(seed: u64) -> ProgramPlan {
     let mut rng = Rng::new(seed, "program");
-    let mut plan = Plan::new(seed);
+    let mut plan = ProgramPlan::new(seed);
     plan.line(format!("// seed {seed}"));
     records::constants(&mut plan, &mut rng);
     records::structures(&mut plan, &mut rng);

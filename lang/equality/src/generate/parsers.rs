@@ -1,7 +1,7 @@
 //! Parsers, shims, and the `deploy` block.
 
 use super::body::{Body, Rules};
-use super::plan::Plan;
+use super::plan::ProgramPlan;
 use super::scope::Var;
 use super::types::{ICMP, NET, OP, Type};
 use crate::rng::Rng;
@@ -11,7 +11,7 @@ fn rules() -> Rules {
 }
 
 /// Generates a parser for each source, and `deploy`.
-pub(super) fn parsers(plan: &mut Plan, rng: &mut Rng) {
+pub(super) fn parsers(plan: &mut ProgramPlan, rng: &mut Rng) {
     let mut registered = Vec::new();
     let net = plan.events("NET_EVENT");
     let blueprints: Vec<usize> = plan.blueprints.iter().map(|b| b.record).collect();
@@ -55,7 +55,7 @@ pub(super) fn parsers(plan: &mut Plan, rng: &mut Rng) {
 }
 
 fn packet_parser(
-    plan: &mut Plan,
+    plan: &mut ProgramPlan,
     rng: &mut Rng,
     number: usize,
     headers: &[usize],
@@ -133,7 +133,7 @@ fn make_event(body: &mut Body<'_>, name: &str, event: usize) {
     body.know(Var::new(name, Type::Record(event), true));
 }
 
-fn shim(plan: &mut Plan, rng: &mut Rng, number: usize, event: usize) -> String {
+fn shim(plan: &mut ProgramPlan, rng: &mut Rng, number: usize, event: usize) -> String {
     let written = plan.records[event].name.clone();
     let mut body = Body::new(plan, rng, rules());
     body.know(Var::new("op", Type::Record(OP), false));

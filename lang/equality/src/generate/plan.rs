@@ -1,13 +1,13 @@
 //! The declarations of a program: the tables that bodies use.
 
 use super::call::Helper;
-use super::types::{Kind, Record, Type, builtin_records};
+use super::types::{StructureDecl, StructureKind, Type, builtin_records};
 use crate::rng::Rng;
 
 /// A program's declarations so far.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) records: Vec<Record>,
+pub(super) struct ProgramPlan {
+    pub(super) records: Vec<StructureDecl>,
     /// Constants and params: name and type.
     pub(super) constants: Vec<(String, Type)>,
     /// Tables: name, type of the values, number of values.
@@ -67,10 +67,10 @@ pub(super) struct Extern {
     pub(super) answer: String,
 }
 
-impl Plan {
-    pub(super) fn new(seed: u64) -> Plan {
+impl ProgramPlan {
+    pub(super) fn new(seed: u64) -> ProgramPlan {
         let mut additions = Rng::new(seed, "additions");
-        Plan {
+        ProgramPlan {
             records: builtin_records(),
             constants: Vec::new(),
             tables: Vec::new(),
@@ -131,11 +131,11 @@ impl Plan {
 
     /// True if a record is copied as a whole.
     pub(super) fn is_copied(&self, record: usize) -> bool {
-        matches!(self.records[record].kind, Kind::Struct)
+        matches!(self.records[record].kind, StructureKind::Struct)
     }
 
     /// Adds a record and returns its index.
-    pub(super) fn add(&mut self, record: Record) -> usize {
+    pub(super) fn add(&mut self, record: StructureDecl) -> usize {
         self.records.push(record);
         self.records.len() - 1
     }
@@ -153,10 +153,10 @@ impl Plan {
         self.text.push('\n');
     }
 
-    /// Returns all events of a kind, by index in [`Plan::records`].
+    /// Returns all events of a kind, by index in [`ProgramPlan::records`].
     pub(super) fn events(&self, kind: &'static str) -> Vec<usize> {
         let all = self.records.iter().enumerate();
-        all.filter(|(_, r)| r.kind == Kind::Event(kind))
+        all.filter(|(_, r)| r.kind == StructureKind::Event(kind))
             .map(|(i, _)| i)
             .collect()
     }

@@ -2,13 +2,13 @@
 
 use super::body::{Body, Rules};
 use super::literal::literal;
-use super::plan::{Extern, Plan};
+use super::plan::{Extern, ProgramPlan};
 use super::scope::Var;
-use super::types::{Field, Kind, Record, Type};
+use super::types::{Field, StructureDecl, StructureKind, Type};
 use crate::rng::Rng;
 
 /// Generates constants, params and an enum.
-pub(super) fn constants(plan: &mut Plan, rng: &mut Rng) {
+pub(super) fn constants(plan: &mut ProgramPlan, rng: &mut Rng) {
     for i in 0..rng.below(3) {
         let ty = Type::integer(rng);
         plan.line(format!(
@@ -64,7 +64,7 @@ pub(super) fn constants(plan: &mut Plan, rng: &mut Rng) {
 }
 
 /// Generates structures: rows of numbers for lists, and structures with fields of every type.
-pub(super) fn structures(plan: &mut Plan, rng: &mut Rng) {
+pub(super) fn structures(plan: &mut ProgramPlan, rng: &mut Rng) {
     for i in 0..2 {
         let fields = (0..2 + rng.below(3)).map(|f| {
             let ty = if rng.one_in(3) {
@@ -75,13 +75,29 @@ pub(super) fn structures(plan: &mut Plan, rng: &mut Rng) {
             Field::new(format!("r{f}"), ty)
         });
         let fields = fields.collect();
-        declare(plan, rng, &format!("row{i}"), Kind::Struct, fields, "struct", 5);
+        declare(
+            plan,
+            rng,
+            &format!("row{i}"),
+            StructureKind::Struct,
+            fields,
+            "struct",
+            5,
+        );
     }
     let rows: Vec<usize> = (plan.records.len() - 2..plan.records.len()).collect();
     for i in 0..1 + rng.below(3) {
         let count = 3 + rng.below(5);
         let fields = fields(plan, rng, "s", &rows, count, 2);
-        declare(plan, rng, &format!("thing{i}"), Kind::Struct, fields, "struct", 4);
+        declare(
+            plan,
+            rng,
+            &format!("thing{i}"),
+            StructureKind::Struct,
+            fields,
+            "struct",
+            4,
+        );
     }
     let structs: Vec<usize> = (rows[0]..plan.records.len()).collect();
     plan.parts = vec![*rng.pick(&structs)];
@@ -96,14 +112,14 @@ pub(super) fn structures(plan: &mut Plan, rng: &mut Rng) {
     let notice = (0..1 + rng.below(4))
         .map(|f| Field::new(format!("w{f}"), Type::scalar(rng)))
         .collect();
-    plan.notice = declare(plan, rng, "reported", Kind::Struct, notice, "struct", 6);
+    plan.notice = declare(plan, rng, "reported", StructureKind::Struct, notice, "struct", 6);
     for i in 0..1 + rng.below(2) {
         let fields = fields(plan, rng, "x", &rows, 2, 0);
         declare(
             plan,
             rng,
             &format!("signalled{i}"),
-            Kind::Signal,
+            StructureKind::Signal,
             fields,
             "signal",
             5,
@@ -113,7 +129,7 @@ pub(super) fn structures(plan: &mut Plan, rng: &mut Rng) {
 
 /// Generates fields of all types that memory can have. At most `containers` of them are containers.
 fn fields(
-    plan: &Plan,
+    plan: &ProgramPlan,
     rng: &mut Rng,
     prefix: &str,
     structs: &[usize],
@@ -139,7 +155,7 @@ fn fields(
 }
 
 /// Generates an array, a list, a sorted list or a window, small enough to be full often.
-fn container(plan: &Plan, rng: &mut Rng, structs: &[usize]) -> Type {
+fn container(plan: &ProgramPlan, rng: &mut Rng, structs: &[usize]) -> Type {
     let cap = 1 + rng.below(4) as u32;
     match rng.below(5) {
         4 => {
@@ -177,17 +193,17 @@ fn container(plan: &Plan, rng: &mut Rng, structs: &[usize]) -> Type {
 
 /// Writes a record. One scalar field in `initial` has an initial value.
 fn declare(
-    plan: &mut Plan,
+    plan: &mut ProgramPlan,
     rng: &mut Rng,
     name: &str,
-    kind: Kind,
+    kind: StructureKind,
     fields: Vec<Field>,
     word: &str,
     initial: usize,
 ) -> usize {
     let (head, may_grow) = match kind {
-        Kind::Event(kind) => (format!("{word} {name} : {kind}"), true),
-        kind => (format!("{word} {name}"), kind == Kind::Struct),
+        StructureKind::Event(kind) => (format!("{word} {name} : {kind}"), true),
+        kind => (format!("{word} {name}"), kind == StructureKind::Struct),
     };
     let own = if may_grow {
         plan.own_members(fields.len())
@@ -207,19 +223,19 @@ fn declare(
         text += &format!("    {} {}{value};\n", plan.written(&field.ty), field.name);
     }
     plan.line(format!("{text}}}"));
-    plan.add(Record { name: name.to_owned(), kind, fields, timers: Vec::new() })
+    plan.add(StructureDecl { name: name.to_owned(), kind, fields, timers: Vec::new() })
 }
 
 /// Returns all structures except that of notices.
-fn small_structures(plan: &Plan) -> Vec<usize> {
+fn small_structures(plan: &ProgramPlan) -> Vec<usize> {
     let all = plan.records.iter().enumerate();
-    all.filter(|(i, r)| r.kind == Kind::Struct && *i != plan.notice)
+    all.filter(|(i, r)| r.kind == StructureKind::Struct && *i != plan.notice)
         .map(|(i, _)| i)
         .collect()
 }
 
 /// Generates events of every kind, and the externs that some of them answer.
-pub(super) fn events(plan: &mut Plan, rng: &mut Rng) {
+pub(super) fn events(plan: &mut ProgramPlan, rng: &mut Rng) {
     let structs = small_structures(plan);
     let kinds = ["APP_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT"];
     for (i, kind) in kinds.into_iter().enumerate() {
@@ -232,7 +248,7 @@ pub(super) fn events(plan: &mut Plan, rng: &mut Rng) {
             plan,
             rng,
             &format!("ev{i}"),
-            Kind::Event(kind),
+            StructureKind::Event(kind),
             fields,
             "event",
             usize::MAX,
@@ -240,9 +256,9 @@ pub(super) fn events(plan: &mut Plan, rng: &mut Rng) {
     }
     for i in 0..2 {
         plan.line(format!("event late{i} : TIMER_EVENT {{ }}"));
-        plan.add(Record {
+        plan.add(StructureDecl {
             name: format!("late{i}"),
-            kind: Kind::Event("TIMER_EVENT"),
+            kind: StructureKind::Event("TIMER_EVENT"),
             fields: Vec::new(),
             timers: Vec::new(),
         });
@@ -259,7 +275,7 @@ pub(super) fn events(plan: &mut Plan, rng: &mut Rng) {
 }
 
 /// Generates two keyed contexts, a global one, and the scratchpad.
-pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
+pub(super) fn contexts(plan: &mut ProgramPlan, rng: &mut Rng) {
     let parts = plan.parts.clone();
     let rows = small_structures(plan);
     for i in 0..3 {
@@ -312,8 +328,12 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
         if !added.is_empty() {
             plan.line(format!("extend context ctx{i} {{\n{added}}}"));
         }
-        let record =
-            plan.add(Record { name: format!("ctx{i}"), kind: Kind::Context, fields: declared, timers });
+        let record = plan.add(StructureDecl {
+            name: format!("ctx{i}"),
+            kind: StructureKind::Context,
+            fields: declared,
+            timers,
+        });
         if global {
             plan.globals.push(record)
         } else {
@@ -334,9 +354,9 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
         plan.line(format!("extend scratchpad pad {{\n{}}}", lines[own..].concat()));
     }
     declared.push(Field::new("kept", Type::Addr));
-    let record = Record {
+    let record = StructureDecl {
         name: "pad".to_owned(),
-        kind: Kind::Scratch,
+        kind: StructureKind::Scratch,
         fields: declared,
         timers: Vec::new(),
     };
@@ -345,7 +365,7 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
 
 /// Generates an initial value or an empty text. The value is a constant or, for keyed contexts, possibly an
 /// expression over earlier fields and params.
-fn initial_value(plan: &Plan, rng: &mut Rng, earlier: &[Field], ty: &Type, global: bool) -> String {
+fn initial_value(plan: &ProgramPlan, rng: &mut Rng, earlier: &[Field], ty: &Type, global: bool) -> String {
     if !ty.is_scalar() || !rng.one_in(3) {
         return String::new();
     }
@@ -371,7 +391,7 @@ fn initial_value(plan: &Plan, rng: &mut Rng, earlier: &[Field], ty: &Type, globa
 }
 
 /// Generates an invariant that often holds.
-fn invariant(plan: &Plan, rng: &mut Rng, fields: &[Field]) -> String {
+fn invariant(plan: &ProgramPlan, rng: &mut Rng, fields: &[Field]) -> String {
     let mut body = Body::new(plan, rng, Rules::default());
     for field in fields {
         body.know(Var::new(field.name.clone(), field.ty.clone(), false));

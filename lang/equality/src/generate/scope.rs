@@ -1,6 +1,6 @@
 //! The names in a body: variables, and the paths from them to a value of a suitable type.
 
-use super::Plan;
+use super::ProgramPlan;
 use super::types::{Type, data_fields};
 use crate::rng::Rng;
 
@@ -25,7 +25,7 @@ const DEPTH: u32 = 5;
 /// Finds a path from one of the variables to a suitable value by a limited number of random walks. `index`
 /// writes an index into a list.
 pub(super) fn find(
-    plan: &Plan,
+    plan: &ProgramPlan,
     rng: &mut Rng,
     vars: &[&Var],
     assigned: bool,
@@ -56,7 +56,7 @@ pub(super) fn find(
 }
 
 fn walk(
-    plan: &Plan,
+    plan: &ProgramPlan,
     rng: &mut Rng,
     from: Var,
     suits: &dyn Fn(&Type) -> bool,
@@ -74,7 +74,7 @@ fn walk(
 
 /// Extends a path by one field or element.
 fn step(
-    plan: &Plan,
+    plan: &ProgramPlan,
     rng: &mut Rng,
     at: &Var,
     index: &mut dyn FnMut(&mut Rng, &Type) -> String,

@@ -19,14 +19,14 @@ pub(super) enum Type {
     Id,
     Bytes(u32),
     Data,
-    /// A record, by its index in [`super::Plan::records`].
+    /// A record, by its index in [`super::ProgramPlan::records`].
     Record(usize),
     Array(Box<Type>, u32),
     List(Box<Type>, u32),
     /// Element, capacity, sort fields and key; fields are indices in the element.
     Sorted(usize, u32, Vec<usize>, usize),
     Window(u32, Box<Type>),
-    /// An option list, by its index in [`super::Plan::options`], and its capacity.
+    /// An option list, by its index in [`super::ProgramPlan::options`], and its capacity.
     Options(usize, u32),
 }
 
@@ -37,7 +37,7 @@ const WIDTHS: &[u8] = &[
 
 impl Type {
     /// Returns the type of the intermediate form, if functions with fixed types may have it.
-    pub(super) fn of(ty: &hawser_ir::Ty) -> Option<Type> {
+    pub(super) fn from_ir(ty: &hawser_ir::Ty) -> Option<Type> {
         match ty {
             hawser_ir::Ty::Int { bits, signed: false } => Some(Type::Uint(*bits)),
             hawser_ir::Ty::Int { bits, signed: true } => Some(Type::Int(*bits)),
@@ -103,7 +103,7 @@ impl Type {
 
 /// The kind of a record's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StructureKind {
     Struct,
     /// With the word after the colon.
     Event(&'static str),
@@ -118,9 +118,9 @@ pub(super) enum Kind {
 
 /// A declared structure of any kind.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub(super) struct StructureDecl {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: StructureKind,
     pub(super) fields: Vec<Field>,
     pub(super) timers: Vec<String>,
 }
@@ -138,17 +138,17 @@ impl Field {
     }
 }
 
-/// The built-in structures, by their index in [`super::Plan::records`].
+/// The built-in structures, by their index in [`super::ProgramPlan::records`].
 pub(super) const NET: usize = 0;
 pub(super) const OP: usize = 1;
 pub(super) const ICMP: usize = 2;
 
 /// Returns the built-in structures with their fields.
-pub(super) fn builtin_records() -> Vec<Record> {
+pub(super) fn builtin_records() -> Vec<StructureDecl> {
     let number = |name: &str, bits| Field::new(name, Type::Uint(bits));
-    let record = |name: &str, fields| Record {
+    let record = |name: &str, fields| StructureDecl {
         name: name.to_owned(),
-        kind: Kind::Builtin,
+        kind: StructureKind::Builtin,
         fields,
         timers: Vec::new(),
     };

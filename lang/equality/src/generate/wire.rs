@@ -1,9 +1,9 @@
 //! Declarations of wire formats: headers, options, rules, queues.
 
 use super::body::{Body, Rules};
-use super::plan::{Blueprint, Options, Plan, Rule};
+use super::plan::{Blueprint, Options, ProgramPlan, Rule};
 use super::scope::Var;
-use super::types::{Field, Kind, Record, Type};
+use super::types::{Field, StructureDecl, StructureKind, Type};
 use crate::rng::Rng;
 
 /// A header while it is generated: its text, and the current bit position in a byte.
@@ -41,7 +41,7 @@ impl Header {
     }
 
     /// Adds a number of any width.
-    fn number(&mut self, plan: &Plan, rng: &mut Rng, name: &str) {
+    fn number(&mut self, plan: &ProgramPlan, rng: &mut Rng, name: &str) {
         let ty = match rng.below(5) {
             0 => Type::Bool,
             1 => Type::circular(rng),
@@ -65,7 +65,7 @@ impl Header {
     }
 
     /// Adds fields of all kinds, up to a whole byte.
-    fn body(&mut self, plan: &Plan, rng: &mut Rng, count: usize, plain: bool) {
+    fn body(&mut self, plan: &ProgramPlan, rng: &mut Rng, count: usize, plain: bool) {
         for i in 0..count {
             let name = format!("h{}", self.fields.len());
             match rng.below(11) {
@@ -111,7 +111,7 @@ impl Header {
     }
 
     /// Adds a number that is computed from earlier ones.
-    fn filled(&mut self, plan: &Plan, rng: &mut Rng, name: &str) {
+    fn filled(&mut self, plan: &ProgramPlan, rng: &mut Rng, name: &str) {
         let bits = *rng.pick(&[4u8, 8, 13, 16, 32]);
         let value = match rng.below(3) {
             _ if self.is_struct => format!("{}", rng.below(16)),
@@ -124,7 +124,7 @@ impl Header {
     }
 
     /// Generates an expression over the fields so far.
-    fn expression(&self, plan: &Plan, rng: &mut Rng, ty: &Type) -> String {
+    fn expression(&self, plan: &ProgramPlan, rng: &mut Rng, ty: &Type) -> String {
         let mut body = Body::new(plan, rng, Rules::default());
         for field in self.fields.iter().filter(|f| f.ty.is_scalar()) {
             body.know(Var::new(field.name.clone(), field.ty.clone(), false));
@@ -139,18 +139,18 @@ impl Header {
         }
     }
 
-    fn finish(self, plan: &mut Plan, kind: Kind) -> usize {
+    fn finish(self, plan: &mut ProgramPlan, kind: StructureKind) -> usize {
         plan.line(format!("{}}}", self.text));
-        plan.add(Record { name: self.name, kind, fields: self.fields, timers: Vec::new() })
+        plan.add(StructureDecl { name: self.name, kind, fields: self.fields, timers: Vec::new() })
     }
 }
 
 /// Generates all headers of a program.
-pub(super) fn headers(plan: &mut Plan, rng: &mut Rng) {
+pub(super) fn headers(plan: &mut ProgramPlan, rng: &mut Rng) {
     queues(plan, rng);
     let mut nested = Header::new("struct", "inner");
     nested.body(plan, rng, 2, false);
-    let nested = nested.finish(plan, Kind::Struct);
+    let nested = nested.finish(plan, StructureKind::Struct);
     words(plan, rng, 0);
     frames(plan, rng, 1, nested);
     datagram(plan, rng, nested);
@@ -165,7 +165,7 @@ pub(super) fn headers(plan: &mut Plan, rng: &mut Rng) {
     }
 }
 
-fn queues(plan: &mut Plan, rng: &mut Rng) {
+fn queues(plan: &mut ProgramPlan, rng: &mut Rng) {
     let policies = ["FIFO", "RANK", "RATE", "RATE(PER_FLOW)"];
     let count = 1 + rng.below(4);
     plan.queues = (0..count).map(|_| *rng.pick(&policies)).collect();
@@ -179,7 +179,7 @@ fn queues(plan: &mut Plan, rng: &mut Rng) {
 }
 
 /// Generates a header like TCP's: a length in words, a checksum, payload, and options with lengths.
-fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
+fn words(plan: &mut ProgramPlan, rng: &mut Rng, list: usize) {
     plan.line("opt_t end_of { uint8 kind = 0; }\nopt_t nothing { uint8 kind = 1; }");
     let mut members = Vec::new();
     for name in ["end_of", "nothing"] {
@@ -192,7 +192,7 @@ fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
         let count = 1 + rng.below(2);
         header.body(plan, rng, count, true);
         header.text = header.text.replace("LEN", &header.bytes.to_string());
-        members.push(header.finish(plan, Kind::Opt));
+        members.push(header.finish(plan, StructureKind::Opt));
     }
     let mut header = Header::new("pkt_bp", "seg");
     header.add("off", Type::Uint(32), 4, "hdrlen4_t off");
@@ -218,7 +218,7 @@ fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
     header.add("opts", Type::Options(list, cap), 0, &format!("opts{list} opts"));
     let fits = header.bytes <= 60;
     if fits {
-        let record = header.finish(plan, Kind::Blueprint);
+        let record = header.finish(plan, StructureKind::Blueprint);
         plan.blueprints.push(Blueprint { record, rules: Vec::new() });
     } else {
         // It would be too long for its length field, so a shorter one is generated.
@@ -231,17 +231,22 @@ fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
         plan.text = plan
             .text
             .replace(&format!("off * 4 - {}", header.bytes), "off * 4 - 4");
-        let record = short.finish(plan, Kind::Blueprint);
+        let record = short.finish(plan, StructureKind::Blueprint);
         plan.blueprints.push(Blueprint { record, rules: Vec::new() });
     }
 }
 
-fn option(plan: &mut Plan, name: &str, fields: Vec<Field>) -> usize {
-    plan.add(Record { name: name.to_owned(), kind: Kind::Opt, fields, timers: Vec::new() })
+fn option(plan: &mut ProgramPlan, name: &str, fields: Vec<Field>) -> usize {
+    plan.add(StructureDecl {
+        name: name.to_owned(),
+        kind: StructureKind::Opt,
+        fields,
+        timers: Vec::new(),
+    })
 }
 
 /// Generates a header that consists of frames: selected by their type, of any length, with repetition.
-fn frames(plan: &mut Plan, rng: &mut Rng, list: usize, nested: usize) {
+fn frames(plan: &mut ProgramPlan, rng: &mut Rng, list: usize, nested: usize) {
     let mut members = Vec::new();
     let select = *rng.pick(&[8u8, 16]);
     for i in 0..3 {
@@ -261,7 +266,7 @@ fn frames(plan: &mut Plan, rng: &mut Rng, list: usize, nested: usize) {
             let ty = Type::List(Box::new(Type::Record(nested)), cap);
             header.add("many", ty, 0, &format!("list<{inner}, {cap}> many count(n)"));
         }
-        members.push(header.finish(plan, Kind::Opt));
+        members.push(header.finish(plan, StructureKind::Opt));
     }
     let cap = 1 + rng.below(4) as u32;
     plan.line(format!("opt_union union{list} {{ frame2, frame0, frame1 }}"));
@@ -273,12 +278,12 @@ fn frames(plan: &mut Plan, rng: &mut Rng, list: usize, nested: usize) {
     let mut header = Header::new("pkt_bp", "quick");
     header.body(plan, rng, 2, false);
     header.add("opts", Type::Options(list, cap), 0, &format!("opts{list} opts"));
-    let record = header.finish(plan, Kind::Blueprint);
+    let record = header.finish(plan, StructureKind::Blueprint);
     plan.blueprints.push(Blueprint { record, rules: Vec::new() });
 }
 
 /// Generates a header with conditional parts, repetition, lengths, and payload.
-fn datagram(plan: &mut Plan, rng: &mut Rng, nested: usize) {
+fn datagram(plan: &mut ProgramPlan, rng: &mut Rng, nested: usize) {
     let inner = plan.records[nested].name.clone();
     let mut header = Header::new("pkt_bp", "gram");
     header.body(plan, rng, 3, false);
@@ -305,12 +310,12 @@ fn datagram(plan: &mut Plan, rng: &mut Rng, nested: usize) {
     let ty = Type::List(Box::new(Type::Record(nested)), cap);
     header.add("many", ty, 0, &format!("list<{inner}, {cap}> many count(n)"));
     header.add("data", Type::Data, 0, "data_t data");
-    let record = header.finish(plan, Kind::Blueprint);
+    let record = header.finish(plan, StructureKind::Blueprint);
     plan.blueprints.push(Blueprint { record, rules: Vec::new() });
 }
 
 /// Generates a header with a CRC and a trailer, with or without payload.
-fn trailed(plan: &mut Plan, rng: &mut Rng) {
+fn trailed(plan: &mut ProgramPlan, rng: &mut Rng) {
     let mut header = Header::new("pkt_bp", "ended");
     let in_header = rng.one_in(2);
     header.number(plan, rng, "h0");
@@ -329,14 +334,14 @@ fn trailed(plan: &mut Plan, rng: &mut Rng) {
     if !in_header {
         header.add("crc", Type::Uint(32), 32, &format!("crc32_t crc over ({mask})"));
     }
-    let record = header.finish(plan, Kind::Blueprint);
+    let record = header.finish(plan, StructureKind::Blueprint);
     plan.blueprints.push(Blueprint { record, rules: Vec::new() });
 }
 
 /// Generates segmentation rules of a blueprint, for different fields.
-fn rules(plan: &mut Plan, rng: &mut Rng, blueprint: usize) {
+fn rules(plan: &mut ProgramPlan, rng: &mut Rng, blueprint: usize) {
     let record = plan.blueprints[blueprint].record;
-    let Record { name, fields, .. } = plan.records[record].clone();
+    let StructureDecl { name, fields, .. } = plan.records[record].clone();
     let numbers: Vec<&Field> = fields
         .iter()
         .filter(|f| f.ty.is_scalar() && f.ty != Type::Varint)
@@ -373,7 +378,7 @@ fn rules(plan: &mut Plan, rng: &mut Rng, blueprint: usize) {
 }
 
 /// Generates a rule that decides whether a later header replaces an earlier one.
-fn coalesce(plan: &mut Plan, rng: &mut Rng, blueprint: &Blueprint) {
+fn coalesce(plan: &mut ProgramPlan, rng: &mut Rng, blueprint: &Blueprint) {
     let rules = Rules { function: true, no_effects: true, ..Rules::default() };
     let mut body = Body::new(plan, rng, rules);
     for name in ["a", "b"] {

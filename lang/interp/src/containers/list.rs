@@ -3,7 +3,7 @@
 use hawser_ir::{LIST_HEADER, Layout, Ty};
 
 use super::list_len;
-use crate::memory::{Loc, Memory};
+use crate::memory::{Loc, RunMemory};
 
 /// A list in memory: `{ u32 len; u32 _; T items[cap]; }`.
 #[derive(Clone, Copy, Debug)]
@@ -15,12 +15,12 @@ pub(crate) struct List {
 
 impl List {
     /// Returns the list of a type at a location; `None` if the type is not a list.
-    pub(crate) fn of(layout: &Layout<'_>, at: Loc, ty: &Ty) -> Option<List> {
+    pub(crate) fn new(layout: &Layout<'_>, at: Loc, ty: &Ty) -> Option<List> {
         let (items, cap) = ty.items()?;
         Some(List { at, cap, stride: layout.item_stride(items) as usize })
     }
 
-    pub(crate) fn len(&self, memory: &Memory<'_>) -> u64 {
+    pub(crate) fn len(&self, memory: &RunMemory<'_>) -> u64 {
         list_len(memory, self.at, self.cap)
     }
 
@@ -30,7 +30,7 @@ impl List {
     }
 
     /// Opens a zeroed gap for an element at a position and returns its location; `None` if the list is full.
-    pub(crate) fn insert(&self, memory: &mut Memory<'_>, index: u64) -> Option<Loc> {
+    pub(crate) fn insert(&self, memory: &mut RunMemory<'_>, index: u64) -> Option<Loc> {
         let len = self.len(memory);
         if len >= u64::from(self.cap) {
             return None;
@@ -44,7 +44,7 @@ impl List {
 
     /// Removes the element at a position below the length. The elements behind it move up, and the freed slot
     /// is zeroed, so that equal lists have equal bytes.
-    pub(crate) fn remove(&self, memory: &mut Memory<'_>, index: u64) {
+    pub(crate) fn remove(&self, memory: &mut RunMemory<'_>, index: u64) {
         let len = self.len(memory);
         let slot = self.slot(index);
         memory.copy(
@@ -57,7 +57,7 @@ impl List {
     }
 
     /// Empties it; all bytes become zero.
-    pub(crate) fn clear(&self, memory: &mut Memory<'_>) {
+    pub(crate) fn clear(&self, memory: &mut RunMemory<'_>) {
         memory.zero(self.at, LIST_HEADER as usize + self.cap as usize * self.stride);
     }
 }

@@ -11,11 +11,11 @@ pub(crate) use list::List;
 pub(crate) use sorted::Sorted;
 pub(crate) use window::Window;
 
-use crate::memory::{Loc, Memory};
+use crate::memory::{Loc, RunMemory};
 
 /// Returns the number of elements of a list, sorted list or option list, which is stored in its first four
 /// bytes.
 #[inline]
-pub(crate) fn list_len(memory: &Memory<'_>, list: Loc, cap: u32) -> u64 {
+pub(crate) fn list_len(memory: &RunMemory<'_>, list: Loc, cap: u32) -> u64 {
     memory.read(list, 4).min(u64::from(cap))
 }

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use hawser_ir::number::{Shape, reduce};
+use hawser_ir::number::{ScalarShape, reduce};
 use hawser_ir::{FieldRef, Layout, Ty};
 
 use super::List;
-use crate::memory::{Loc, Memory};
+use crate::memory::{Loc, RunMemory};
 
 /// A sorted list in memory; laid out like a list.
 #[derive(Clone, Copy, Debug)]
@@ -18,37 +18,37 @@ pub(crate) struct Sorted<'a> {
 
 impl<'a> Sorted<'a> {
     /// Returns the sorted list of a type at a location; `None` if the type is not a sorted list.
-    pub(crate) fn of(layout: &Layout<'_>, at: Loc, ty: &'a Ty) -> Option<Sorted<'a>> {
+    pub(crate) fn new(layout: &Layout<'_>, at: Loc, ty: &'a Ty) -> Option<Sorted<'a>> {
         let Ty::Sorted { by, key, .. } = ty else {
             return None;
         };
-        List::of(layout, at, ty).map(|list| Sorted { list, by, key })
+        List::new(layout, at, ty).map(|list| Sorted { list, by, key })
     }
 
-    pub(crate) fn len(&self, memory: &Memory<'_>) -> u64 {
+    pub(crate) fn len(&self, memory: &RunMemory<'_>) -> u64 {
         self.list.len(memory)
     }
 
     /// Returns the position of the element with a key.
-    pub(crate) fn position(&self, memory: &Memory<'_>, key: u64) -> Option<u64> {
+    pub(crate) fn position(&self, memory: &RunMemory<'_>, key: u64) -> Option<u64> {
         (0..self.len(memory)).find(|i| field_at(memory, self.list.slot(*i), self.key) == key)
     }
 
     /// Returns the key of an element that is not in the list yet.
-    pub(crate) fn key_of(&self, memory: &Memory<'_>, element: Loc) -> u64 {
+    pub(crate) fn key_of(&self, memory: &RunMemory<'_>, element: Loc) -> u64 {
         field_at(memory, element, self.key)
     }
 
     /// Compares a sort field of the element at a position with a value, in the order of the field's type.
     pub(crate) fn compare_field(
         &self,
-        memory: &Memory<'_>,
+        memory: &RunMemory<'_>,
         position: u64,
         field: &FieldRef,
         value: u64,
     ) -> Ordering {
         let found = field_at(memory, self.list.slot(position), field);
-        let shape = Shape::of(&field.ty);
+        let shape = ScalarShape::from_type(&field.ty);
         if found == value {
             Ordering::Equal
         } else if shape.less(found, value) {
@@ -60,7 +60,7 @@ impl<'a> Sorted<'a> {
 
     /// Returns the position for a new element. It goes behind all elements that are not greater, so that
     /// equal elements keep their order of insertion.
-    pub(crate) fn place_for(&self, memory: &Memory<'_>, element: Loc) -> u64 {
+    pub(crate) fn place_for(&self, memory: &RunMemory<'_>, element: Loc) -> u64 {
         let above = |position: &u64| {
             let fields = self.by.iter();
             let order = fields.fold(Ordering::Equal, |order, field| {
@@ -74,7 +74,10 @@ impl<'a> Sorted<'a> {
     }
 }
 
-fn field_at(memory: &Memory<'_>, element: Loc, field: &FieldRef) -> u64 {
+fn field_at(memory: &RunMemory<'_>, element: Loc, field: &FieldRef) -> u64 {
     let at = element.plus(field.offset as usize);
-    reduce(memory.read(at, Shape::of(&field.ty).size()), &field.ty)
+    reduce(
+        memory.read(at, ScalarShape::from_type(&field.ty).size()),
+        &field.ty,
+    )
 }

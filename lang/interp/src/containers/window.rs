@@ -4,10 +4,10 @@
 //! adjacent. Positions below the head do not exist. All arithmetic is on distances from the head, so that one
 //! rule serves plain and circular numbers.
 
-use hawser_ir::number::Shape;
+use hawser_ir::number::ScalarShape;
 use hawser_ir::{Ty, WINDOW_HEADER};
 
-use crate::memory::{Loc, Memory};
+use crate::memory::{Loc, RunMemory};
 
 /// The size of a run in bytes.
 const RUN: usize = 16;
@@ -17,29 +17,29 @@ const RUN: usize = 16;
 pub(crate) struct Window {
     at: Loc,
     cap: usize,
-    shape: Shape,
+    shape: ScalarShape,
 }
 
 impl Window {
     /// Returns the window of a type at a location; `None` if the type is not a window.
-    pub(crate) fn of(at: Loc, ty: &Ty) -> Option<Window> {
+    pub(crate) fn new(at: Loc, ty: &Ty) -> Option<Window> {
         let Ty::Window { runs, elem } = ty else {
             return None;
         };
-        Some(Window { at, cap: *runs as usize, shape: Shape::of(elem) })
+        Some(Window { at, cap: *runs as usize, shape: ScalarShape::from_type(elem) })
     }
 
     /// Returns the lowest position that exists.
-    pub(crate) fn head(&self, memory: &Memory<'_>) -> u64 {
+    pub(crate) fn head(&self, memory: &RunMemory<'_>) -> u64 {
         self.shape.fit(memory.read(self.at, 8))
     }
 
-    pub(crate) fn len(&self, memory: &Memory<'_>) -> usize {
+    pub(crate) fn len(&self, memory: &RunMemory<'_>) -> usize {
         (memory.read(self.at.plus(8), 4) as usize).min(self.cap)
     }
 
     /// Returns the start and the exclusive end of the i-th run.
-    pub(crate) fn run(&self, memory: &Memory<'_>, index: u64) -> Option<(u64, u64)> {
+    pub(crate) fn run(&self, memory: &RunMemory<'_>, index: u64) -> Option<(u64, u64)> {
         let i = usize::try_from(index).ok().filter(|i| *i < self.len(memory))?;
         let at = self.slot(i);
         Some((
@@ -49,7 +49,7 @@ impl Window {
     }
 
     /// True if a position is set.
-    pub(crate) fn is_set(&self, memory: &Memory<'_>, x: u64) -> bool {
+    pub(crate) fn is_set(&self, memory: &RunMemory<'_>, x: u64) -> bool {
         let head = self.head(memory);
         let x_distance = self.distance(head, x);
         let below = self.shape.less(x, head);
@@ -61,7 +61,7 @@ impl Window {
 
     /// Returns the first set position at or above `x`. If no position is set there, returns the end of the
     /// last run, or the head if there is no run.
-    pub(crate) fn first_set(&self, memory: &Memory<'_>, x: u64) -> u64 {
+    pub(crate) fn first_set(&self, memory: &RunMemory<'_>, x: u64) -> u64 {
         let head = self.head(memory);
         let x = self.distance(head, x);
         let found = self
@@ -73,7 +73,7 @@ impl Window {
     }
 
     /// Returns the first unset position at or above both `x` and the head.
-    pub(crate) fn first_unset(&self, memory: &Memory<'_>, x: u64) -> u64 {
+    pub(crate) fn first_unset(&self, memory: &RunMemory<'_>, x: u64) -> u64 {
         let head = self.head(memory);
         let x = self.distance(head, x);
         let inside = self.runs(memory).find(|(from, to)| *from <= x && x < *to);
@@ -82,7 +82,7 @@ impl Window {
 
     /// Sets [a, b), merging it with the runs that it overlaps or adjoins. Returns false, without any change,
     /// if that would need more runs than the window has.
-    pub(crate) fn set(&self, memory: &mut Memory<'_>, a: u64, b: u64) -> bool {
+    pub(crate) fn set(&self, memory: &mut RunMemory<'_>, a: u64, b: u64) -> bool {
         let Some((a, b)) = self.span(memory, a, b) else {
             return true;
         };
@@ -111,7 +111,7 @@ impl Window {
     }
 
     /// Unsets [a, b). Returns false, without any change, if that would split a run and no other is free.
-    pub(crate) fn unset(&self, memory: &mut Memory<'_>, a: u64, b: u64) -> bool {
+    pub(crate) fn unset(&self, memory: &mut RunMemory<'_>, a: u64, b: u64) -> bool {
         let Some((a, b)) = self.span(memory, a, b) else {
             return true;
         };
@@ -144,7 +144,7 @@ impl Window {
 
     /// Moves the head up to `to` and forgets all positions below. A fresh window (head 0, no runs) can be
     /// moved to any position. Otherwise a `to` at or below the head has no effect.
-    pub(crate) fn slide(&self, memory: &mut Memory<'_>, to: u64) {
+    pub(crate) fn slide(&self, memory: &mut RunMemory<'_>, to: u64) {
         let head = self.head(memory);
         let to = self.shape.fit(to);
         let fresh = head == 0 && self.len(memory) == 0;
@@ -182,11 +182,11 @@ impl Window {
     }
 
     fn raw(&self, value: u64) -> u64 {
-        Shape { signed: false, ..self.shape }.fit(value)
+        ScalarShape { signed: false, ..self.shape }.fit(value)
     }
 
     /// Returns a non-empty range as distances; `None` if no part of it is at or above the head.
-    fn span(&self, memory: &Memory<'_>, a: u64, b: u64) -> Option<(u64, u64)> {
+    fn span(&self, memory: &RunMemory<'_>, a: u64, b: u64) -> Option<(u64, u64)> {
         let (a, b) = (self.shape.fit(a), self.shape.fit(b));
         let head = self.head(memory);
         let (from, to) = (self.distance(head, a), self.distance(head, b));
@@ -194,21 +194,21 @@ impl Window {
     }
 
     /// Returns the i-th run as distances from the head.
-    fn distances(&self, memory: &Memory<'_>, index: usize) -> (u64, u64) {
+    fn distances(&self, memory: &RunMemory<'_>, index: usize) -> (u64, u64) {
         let head = self.head(memory);
         let (from, to) = self.run(memory, index as u64).unwrap_or((head, head));
         (self.distance(head, from), self.distance(head, to))
     }
 
     /// Returns all runs as distances from the head.
-    fn runs<'m>(&self, memory: &'m Memory<'_>) -> impl Iterator<Item = (u64, u64)> + 'm {
+    fn runs<'m>(&self, memory: &'m RunMemory<'_>) -> impl Iterator<Item = (u64, u64)> + 'm {
         let window = *self;
         (0..window.len(memory)).map(move |i| window.distances(memory, i))
     }
 
     /// Replaces `old` runs from `first` on by others. Freed slots are zeroed, so that equal windows have
     /// equal bytes.
-    fn splice(&self, memory: &mut Memory<'_>, first: usize, old: usize, new: &[(u64, u64)]) {
+    fn splice(&self, memory: &mut RunMemory<'_>, first: usize, old: usize, new: &[(u64, u64)]) {
         let len = self.len(memory);
         let head = self.head(memory);
         let behind = len - first - old;

@@ -57,7 +57,7 @@ pub(crate) fn structure_with(
         ty: ty.clone(),
         offset: 0,
         default: None,
-        access: Access::default(),
+        access: AccessRights::default(),
     };
     let mut fields: Vec<Field> = fields.iter().map(field).collect();
     let size = Layout { structs: &module.structs, member_size }.place(header as u32, &mut fields);
@@ -274,7 +274,7 @@ pub(crate) fn tcp() -> Tcp {
     let func = function(&mut module, "parse", frame, &[], parse);
     module
         .parsers
-        .push(Parser { source: Source::Ip(6), func, max_events: 1, steps: 0 });
+        .push(Parser { source: ParserInput::Ip(6), func, max_events: 1, steps: 0 });
 
     let context = structure(
         &mut module,

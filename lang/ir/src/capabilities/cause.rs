@@ -1,7 +1,7 @@
 //! The causes of events.
 
 use crate::visit::reached;
-use crate::{EventId, Instr, Module, Parser, Source, Span, StmtKind, statements};
+use crate::{EventId, Instr, Module, Parser, ParserInput, Span, StmtKind, statements};
 
 /// Returns all causes of an event, each with its place.
 pub(crate) fn causes(module: &Module, event: EventId) -> Vec<(String, Option<Span>)> {
@@ -36,12 +36,12 @@ pub(crate) fn causes(module: &Module, event: EventId) -> Vec<(String, Option<Spa
 
 fn of_parser(module: &Module, parser: &Parser) -> (String, Option<Span>) {
     let text = match parser.source {
-        Source::Ip(protocol) => format!("packets of IP protocol {protocol}"),
-        Source::Udp(port) => format!("datagrams to UDP port {port}"),
-        Source::Trimmed(_) => "packets with trimmed data".to_owned(),
-        Source::IcmpError => "ICMP errors".to_owned(),
-        Source::App(op) => format!("the application's request `{}`", op.name()),
-        Source::Start => "the stack's start".to_owned(),
+        ParserInput::Ip(protocol) => format!("packets of IP protocol {protocol}"),
+        ParserInput::Udp(port) => format!("datagrams to UDP port {port}"),
+        ParserInput::Trimmed(_) => "packets with trimmed data".to_owned(),
+        ParserInput::IcmpError => "ICMP errors".to_owned(),
+        ParserInput::App(op) => format!("the application's request `{}`", op.name()),
+        ParserInput::Start => "the stack's start".to_owned(),
     };
     (text, Some(module.funcs[parser.func.0 as usize].span))
 }

@@ -48,7 +48,7 @@ impl Capabilities {
     ///
     /// # Errors
     /// Returns [`CapabilitiesError::Unknown`] if no target has this name.
-    pub fn of(target: &str) -> Result<Capabilities, CapabilitiesError> {
+    pub fn for_target(target: &str) -> Result<Capabilities, CapabilitiesError> {
         let found = TARGETS.iter().find(|(name, _)| *name == target);
         let (_, text) = found.ok_or_else(|| CapabilitiesError::Unknown { name: target.to_owned() })?;
         Capabilities::read(text)
@@ -71,10 +71,10 @@ mod tests {
     #[test]
     fn every_target_declares_its_capabilities() {
         for target in Capabilities::targets() {
-            let read = Capabilities::of(target);
+            let read = Capabilities::for_target(target);
             assert!(read.is_ok(), "{target}: {read:?}");
         }
-        let error = Capabilities::of("tofino").expect_err("there is none");
+        let error = Capabilities::for_target("tofino").expect_err("there is none");
         assert_eq!(
             error.to_string(),
             "unknown target `tofino`: the targets are dpdk, host, sim, xdp"

@@ -59,7 +59,8 @@ fn of_stack(module: &Module, offer: &Offer, reasons: &mut Reasons) {
                     reasons.add(format!("the target has no extern `{name}`"), Some(stmt.span));
                 }
             }
-            if let Some(missing) = Instruction::of(instr).filter(|known| !offer.instructions.contains(known))
+            if let Some(missing) =
+                Instruction::from_instr(instr).filter(|known| !offer.instructions.contains(known))
             {
                 reasons.add(
                     format!("the target has no instruction `{}`", missing.name()),

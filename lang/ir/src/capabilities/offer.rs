@@ -1,6 +1,6 @@
 //! The vocabulary of an offer.
 
-use crate::{Instr, Node, QueuePolicy, Source};
+use crate::{Instr, Node, ParserInput, QueuePolicy};
 use serde::de::{Deserialize, Deserializer, Error};
 
 /// The offer to a program, or to chains in one place.
@@ -15,20 +15,20 @@ pub struct Offer {
     /// The externs that may be called, by their names.
     pub externs: Vec<String>,
     /// The kinds of queues that packets may be put into.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<QueueOrder>,
     /// True if packets may carry payload.
     pub payload: bool,
     /// True if the CRC-32 of packets is computed and verified.
     pub crc: bool,
     /// Limits in addition to those of the language.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: OfferLimits,
 }
 
 /// The limits of an offer; `None` means the language's own limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct OfferLimits {
     /// The maximum number of steps of a chain ([`crate::Bounds::steps`]).
     pub steps: Option<u64>,
     /// The maximum size of all records of a chain, in bytes.
@@ -59,22 +59,22 @@ pub enum SourceKind {
     Start,
 }
 
-impl From<Source> for SourceKind {
-    fn from(source: Source) -> SourceKind {
+impl From<ParserInput> for SourceKind {
+    fn from(source: ParserInput) -> SourceKind {
         match source {
-            Source::Ip(_) => SourceKind::Ip,
-            Source::Udp(_) => SourceKind::Udp,
-            Source::Trimmed(_) => SourceKind::Trimmed,
-            Source::IcmpError => SourceKind::IcmpError,
-            Source::App(_) => SourceKind::App,
-            Source::Start => SourceKind::Start,
+            ParserInput::Ip(_) => SourceKind::Ip,
+            ParserInput::Udp(_) => SourceKind::Udp,
+            ParserInput::Trimmed(_) => SourceKind::Trimmed,
+            ParserInput::IcmpError => SourceKind::IcmpError,
+            ParserInput::App(_) => SourceKind::App,
+            ParserInput::Start => SourceKind::Start,
         }
     }
 }
 
 /// The order in which a queue serves its packets: [`QueuePolicy`] with the names of the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-pub enum Queue {
+pub enum QueueOrder {
     /// In order.
     #[serde(rename = "FIFO")]
     Fifo,
@@ -89,13 +89,13 @@ pub enum Queue {
     Rate,
 }
 
-impl From<QueuePolicy> for Queue {
-    fn from(policy: QueuePolicy) -> Queue {
+impl From<QueuePolicy> for QueueOrder {
+    fn from(policy: QueuePolicy) -> QueueOrder {
         match policy {
-            QueuePolicy::Fifo => Queue::Fifo,
-            QueuePolicy::Rank => Queue::Rank,
-            QueuePolicy::RatePerFlow => Queue::RatePerFlow,
-            QueuePolicy::Rate => Queue::Rate,
+            QueuePolicy::Fifo => QueueOrder::Fifo,
+            QueuePolicy::Rank => QueueOrder::Rank,
+            QueuePolicy::RatePerFlow => QueueOrder::RatePerFlow,
+            QueuePolicy::Rate => QueueOrder::Rate,
         }
     }
 }
@@ -113,7 +113,7 @@ impl Instruction {
 
     /// Returns the kind of an instruction, or `None` if it calls an extern.
     #[must_use]
-    pub fn of(instr: &Instr) -> Option<Instruction> {
+    pub fn from_instr(instr: &Instr) -> Option<Instruction> {
         match instr {
             Instr::Extern { .. } => None,
             other => Some(Instruction(other.name())),

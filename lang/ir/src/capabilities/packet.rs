@@ -4,7 +4,7 @@ use crate::abi::{Data, Net};
 use crate::{Base, Instr, Module};
 
 use crate::capabilities::offer::Offer;
-use crate::capabilities::walk::{Call, Put, Walk};
+use crate::capabilities::walk::{Call, Walk, WrittenValue};
 
 /// Returns the parts of a packet instruction that are not offered, regardless of its payload and destination.
 pub(crate) fn obstacles(module: &Module, instr: &Instr, offer: &Offer) -> Vec<String> {
@@ -59,5 +59,5 @@ pub(crate) fn goes_to_the_peer(walk: &Walk<'_>, calls: &[Call], instr: &Instr) -
     !put.is_empty()
         && put
             .iter()
-            .all(|put| matches!(put, Put::From(Base::Event | Base::Keyed)))
+            .all(|put| matches!(put, WrittenValue::From(Base::Event | Base::Keyed)))
 }

@@ -8,7 +8,7 @@ use crate::capabilities::reason::{Reason, Reasons};
 #[must_use]
 pub fn pins(module: &Module) -> Vec<Reason> {
     let mut reasons = Reasons::default();
-    for pin in Shards::of(module).pins {
+    for pin in Shards::from_module(module).pins {
         reasons.add(pin.text, pin.span);
     }
     reasons.into_vec()

@@ -2,7 +2,8 @@
 
 use crate::visit::reached;
 use crate::{
-    Chain, ContextId, EventId, Granularity, Instr, Module, Parser, Source, StmtKind, When, statements,
+    Chain, ContextId, EventId, Granularity, Instr, Module, Parser, ParserInput, Precondition, StmtKind,
+    statements,
 };
 
 use crate::capabilities::cause::{causes, given};
@@ -100,7 +101,7 @@ impl<'m> Placing<'_, 'm> {
         let (offered, others): (Vec<&Parser>, Vec<&Parser>) = parsers.partition(is_offered);
         let whole = others
             .into_iter()
-            .filter(|parser| matches!(parser.source, Source::Ip(_) | Source::Udp(_)));
+            .filter(|parser| matches!(parser.source, ParserInput::Ip(_) | ParserInput::Udp(_)));
         let parsers = if offered.is_empty() {
             for (cause, span) in causes(self.module, event) {
                 reasons.add(format!("it comes from {cause}"), span);
@@ -167,7 +168,7 @@ impl<'m> Placing<'_, 'm> {
                 && chain
                     .processors
                     .iter()
-                    .any(|p| p.when == When::Always || p.when == When::Found(*id))
+                    .any(|p| p.when == Precondition::Always || p.when == Precondition::Found(*id))
         };
         contexts.filter(is_keyed)
     }
@@ -193,40 +194,43 @@ impl<'m> Placing<'_, 'm> {
     /// work that is left to the stack's thread.
     fn left(&self, chain: &Chain, reasons: &mut Reasons) -> Placement {
         let (mut answers, mut left) = (Reasons::default(), Reasons::default());
-        self.instructions(chain, &mut |calls, stmt, instr| match Instruction::of(instr) {
-            Some(_) if matches!(instr, Instr::PktGen { .. }) => {
-                let mut found = obstacles(self.module, instr, self.offer);
-                let name = self.blueprint(instr);
-                if !goes_to_the_peer(self.walk, calls, instr) {
-                    found.push(format!("`{name}` may go to another host than the frame's sender"));
+        self.instructions(
+            chain,
+            &mut |calls, stmt, instr| match Instruction::from_instr(instr) {
+                Some(_) if matches!(instr, Instr::PktGen { .. }) => {
+                    let mut found = obstacles(self.module, instr, self.offer);
+                    let name = self.blueprint(instr);
+                    if !goes_to_the_peer(self.walk, calls, instr) {
+                        found.push(format!("`{name}` may go to another host than the frame's sender"));
+                    }
+                    let is_payload =
+                        !self.offer.payload && may_carry_payload(self.module, self.walk, calls, instr);
+                    if found.is_empty() {
+                        let unless = if is_payload {
+                            ", unless it carries payload"
+                        } else {
+                            ""
+                        };
+                        answers.add(
+                            format!("`{name}` goes back to the frame's sender{unless}"),
+                            Some(stmt.span),
+                        );
+                    }
+                    if is_payload {
+                        found.push(format!("`{name}` may carry payload"));
+                    }
+                    found.into_iter().for_each(|text| left.add(text, Some(stmt.span)));
                 }
-                let is_payload =
-                    !self.offer.payload && may_carry_payload(self.module, self.walk, calls, instr);
-                if found.is_empty() {
-                    let unless = if is_payload {
-                        ", unless it carries payload"
-                    } else {
-                        ""
-                    };
-                    answers.add(
-                        format!("`{name}` goes back to the frame's sender{unless}"),
+                Some(instruction) if !self.offer.instructions.contains(&instruction) => {
+                    let name = instruction.name();
+                    left.add(
+                        format!("`{name}` is carried out by the stack's thread"),
                         Some(stmt.span),
                     );
                 }
-                if is_payload {
-                    found.push(format!("`{name}` may carry payload"));
-                }
-                found.into_iter().for_each(|text| left.add(text, Some(stmt.span)));
-            }
-            Some(instruction) if !self.offer.instructions.contains(&instruction) => {
-                let name = instruction.name();
-                left.add(
-                    format!("`{name}` is carried out by the stack's thread"),
-                    Some(stmt.span),
-                );
-            }
-            Some(_) | None => {}
-        });
+                Some(_) | None => {}
+            },
+        );
         if !answers.is_empty() && chain.bounds.packets > 1 {
             let text = format!(
                 "of up to {} packets one goes back in the frame's place",

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::facts::{Access, Facts};
+use crate::facts::{Facts, PlaceAccess};
 use crate::visit::{own_calls, reached};
 use crate::{
     Arg, Base, FuncId, Instr, Layout, Module, Node, Place, Processor, Stmt, StmtKind, Ty, statements,
@@ -24,15 +24,15 @@ pub(crate) enum Root {
 
 /// A range of bytes in a region.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Bytes {
+pub(crate) struct ByteRange {
     root: Root,
     range: Range<u64>,
     /// True if only some bytes of the range are meant: in a list, the element is not known.
     is_within: bool,
 }
 
-impl Bytes {
-    fn overlaps(&self, other: &Bytes) -> bool {
+impl ByteRange {
+    fn overlaps(&self, other: &ByteRange) -> bool {
         self.root == other.root && self.range.start < other.range.end && other.range.start < self.range.end
     }
 
@@ -41,14 +41,14 @@ impl Bytes {
     }
 
     /// Returns `len` bytes from the `from`-th on.
-    pub(crate) fn part(&self, from: u64, len: u64) -> Bytes {
+    pub(crate) fn part(&self, from: u64, len: u64) -> ByteRange {
         let start = self.range.start + from;
         let range = if self.is_within {
             self.range.clone()
         } else {
             start..start + len
         };
-        Bytes { range, ..*self }
+        ByteRange { range, ..*self }
     }
 }
 
@@ -56,12 +56,12 @@ impl Bytes {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     func: FuncId,
-    refs: Vec<Bytes>,
+    refs: Vec<ByteRange>,
 }
 
 /// A value that was written to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Put {
+pub(crate) enum WrittenValue {
     /// A copy of bytes of this region of the chain.
     From(Base),
     /// A computed value.
@@ -102,7 +102,7 @@ impl<'m> Walk<'m> {
     fn visit(
         &self,
         calls: &mut Vec<Call>,
-        seen: &mut HashSet<(FuncId, Vec<Bytes>)>,
+        seen: &mut HashSet<(FuncId, Vec<ByteRange>)>,
         visit: &mut dyn FnMut(&[Call], &'m Stmt, &'m Instr),
     ) {
         statements(self.body(calls), &mut |stmt| {
@@ -128,7 +128,7 @@ impl<'m> Walk<'m> {
 
     /// Returns the values that may have been written to bytes of a variable in the call stack. For bytes of a
     /// region of the chain, it returns that region. An empty result means that they are as declared.
-    pub(crate) fn put(&self, calls: &[Call], bytes: &Bytes) -> Vec<Put> {
+    pub(crate) fn put(&self, calls: &[Call], bytes: &ByteRange) -> Vec<WrittenValue> {
         let mut found = Vec::new();
         self.follow(calls, bytes, &mut HashSet::new(), &mut found);
         found
@@ -137,12 +137,12 @@ impl<'m> Walk<'m> {
     fn follow(
         &self,
         calls: &[Call],
-        bytes: &Bytes,
-        seen: &mut HashSet<(Vec<FuncId>, Bytes)>,
-        found: &mut Vec<Put>,
+        bytes: &ByteRange,
+        seen: &mut HashSet<(Vec<FuncId>, ByteRange)>,
+        found: &mut Vec<WrittenValue>,
     ) {
         match bytes.root {
-            Root::Chain(base) => found.push(Put::From(base)),
+            Root::Chain(base) => found.push(WrittenValue::From(base)),
             Root::Frame(depth) => {
                 let mut calls = calls[..=depth].to_vec();
                 let key = calls.iter().map(|call| call.func).collect();
@@ -157,9 +157,9 @@ impl<'m> Walk<'m> {
     fn writes(
         &self,
         calls: &mut Vec<Call>,
-        bytes: &Bytes,
-        seen: &mut HashSet<(Vec<FuncId>, Bytes)>,
-        found: &mut Vec<Put>,
+        bytes: &ByteRange,
+        seen: &mut HashSet<(Vec<FuncId>, ByteRange)>,
+        found: &mut Vec<WrittenValue>,
     ) {
         statements(self.body(calls), &mut |stmt| {
             let made = |place: &Place| self.bytes(calls, place).overlaps(bytes);
@@ -170,7 +170,7 @@ impl<'m> Walk<'m> {
                     let len = bytes.len().min(to.len()).min(from.len());
                     self.follow(calls, &from.part(skipped, len), seen, found);
                 }
-                kind if targets(kind).into_iter().any(made) => found.push(Put::Made),
+                kind if targets(kind).into_iter().any(made) => found.push(WrittenValue::Made),
                 _ => {}
             }
             own_calls(stmt, |func, args| {
@@ -198,13 +198,13 @@ impl<'m> Walk<'m> {
     }
 
     /// Returns the bytes of a place that the innermost function names.
-    pub(crate) fn bytes(&self, calls: &[Call], place: &Place) -> Bytes {
+    pub(crate) fn bytes(&self, calls: &[Call], place: &Place) -> ByteRange {
         let from = u64::from(place.offset);
         let len = match place.steps.first() {
             Some(step) => u64::from(step.header) + u64::from(step.cap) * u64::from(step.stride),
             None => self.size(&place.ty),
         };
-        let own = |root| Bytes { root, range: from..from + len, is_within: false };
+        let own = |root| ByteRange { root, range: from..from + len, is_within: false };
         let bytes = match place.base {
             Base::Local => own(Root::Frame(calls.len().saturating_sub(1))),
             Base::Ref(n) => match calls.last().and_then(|call| call.refs.get(usize::from(n))) {
@@ -213,7 +213,7 @@ impl<'m> Walk<'m> {
             },
             base => own(Root::Chain(base)),
         };
-        Bytes { is_within: bytes.is_within || !place.steps.is_empty(), ..bytes }
+        ByteRange { is_within: bytes.is_within || !place.steps.is_empty(), ..bytes }
     }
 
     fn size(&self, ty: &Ty) -> u64 {
@@ -233,7 +233,7 @@ fn issues(body: &[Stmt]) -> bool {
 fn targets(kind: &StmtKind) -> Vec<&Place> {
     struct Targets<'n>(Vec<&'n Place>);
     impl<'n> Facts<'n> for Targets<'n> {
-        fn place(&mut self, place: &'n Place, access: Access) {
+        fn place(&mut self, place: &'n Place, access: PlaceAccess) {
             if access.writes() {
                 self.0.push(place);
             }

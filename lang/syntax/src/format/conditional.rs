@@ -3,7 +3,7 @@
 
 use super::MAX_COLUMNS;
 use super::pieces::{Piece, PieceKind};
-use crate::parser::Role;
+use crate::parser::SignRole;
 use crate::token::{Keyword, TokenKind};
 
 /// The number of pieces that are examined on either side. It bounds the work on a text that is one huge
@@ -81,7 +81,7 @@ fn begins_operand(before: &Piece<'_>, piece: &Piece<'_>) -> bool {
 }
 
 fn is_colon(piece: &Piece<'_>) -> bool {
-    piece.is(TokenKind::Colon) && piece.role == Role::Spaced
+    piece.is(TokenKind::Colon) && piece.role == SignRole::Spaced
 }
 
 fn ends_expression(piece: &Piece<'_>) -> bool {
@@ -89,7 +89,7 @@ fn ends_expression(piece: &Piece<'_>) -> bool {
         return false;
     };
     // `>>=` is two tokens.
-    let shifts = kind == TokenKind::GreaterEq && piece.role == Role::Attached;
+    let shifts = kind == TokenKind::GreaterEq && piece.role == SignRole::Attached;
     shifts
         || matches!(
             kind,

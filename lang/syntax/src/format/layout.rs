@@ -4,7 +4,7 @@ use super::MAX_COLUMNS;
 use super::conditional;
 use super::pieces::{Piece, PieceKind};
 use super::spacing::spaces;
-use crate::parser::Role;
+use crate::parser::SignRole;
 use crate::token::{Keyword, TokenKind};
 
 const INDENT: usize = 4;
@@ -287,11 +287,11 @@ impl Layout<'_, '_> {
         };
         match kind {
             TokenKind::Question => Some(1),
-            TokenKind::Colon if piece.role == Role::Spaced => Some(1),
+            TokenKind::Colon if piece.role == SignRole::Spaced => Some(1),
             TokenKind::OrOr => Some(2),
             TokenKind::AndAnd => Some(3),
             TokenKind::Plus => Some(4),
-            TokenKind::Minus if piece.role != Role::Unary => Some(4),
+            TokenKind::Minus if piece.role != SignRole::Unary => Some(4),
             _ => None,
         }
     }
@@ -340,8 +340,8 @@ impl Layout<'_, '_> {
         if matches!(
             before.kind,
             PieceKind::Token(TokenKind::Dot | TokenKind::ColonColon | TokenKind::DotDot)
-        ) || before.role == Role::Unary
-            || before.role == Role::Access
+        ) || before.role == SignRole::Unary
+            || before.role == SignRole::Access
         {
             return true;
         }
@@ -351,15 +351,15 @@ impl Layout<'_, '_> {
             | TokenKind::Dot
             | TokenKind::DotDot
             | TokenKind::ColonColon => true,
-            TokenKind::Arrow => piece.role == Role::Access,
-            TokenKind::LeftParen | TokenKind::LeftBracket => piece.role == Role::Attached,
-            TokenKind::Greater | TokenKind::GreaterEq if piece.role == Role::Attached => true,
-            TokenKind::Less => piece.role == Role::Type,
+            TokenKind::Arrow => piece.role == SignRole::Access,
+            TokenKind::LeftParen | TokenKind::LeftBracket => piece.role == SignRole::Attached,
+            TokenKind::Greater | TokenKind::GreaterEq if piece.role == SignRole::Attached => true,
+            TokenKind::Less => piece.role == SignRole::Type,
             TokenKind::RightParen | TokenKind::RightBracket | TokenKind::Greater if piece.closes() => {
                 !self.hangs(piece.partner)
             }
-            TokenKind::RightBrace if piece.role == Role::List => !self.hangs(piece.partner),
-            TokenKind::LeftBrace if piece.role == Role::List => true,
+            TokenKind::RightBrace if piece.role == SignRole::List => !self.hangs(piece.partner),
+            TokenKind::LeftBrace if piece.role == SignRole::List => true,
             // The `{` of a body stands behind its head; a block of its own begins a statement.
             TokenKind::LeftBrace => {
                 let alone = before.is(TokenKind::Semicolon) || before.is_body();
@@ -376,7 +376,7 @@ impl Layout<'_, '_> {
         let next = open + 1;
         self.pieces[open].partner > next
             && (self.pieces[next].newlines > 0 || self.pieces[next].kind == PieceKind::LineComment)
-            && self.pieces[open].role != Role::Type
+            && self.pieces[open].role != SignRole::Type
     }
 
     /// True if the author's blank line before this piece is kept.
@@ -433,7 +433,7 @@ impl Layout<'_, '_> {
         };
         if piece.is_body() && kind == TokenKind::LeftBrace {
             let mut inner = Body::at(self.body().statement_indent() + INDENT);
-            inner.commas = piece.role == Role::Variants;
+            inner.commas = piece.role == SignRole::Variants;
             inner.brackets = self.brackets.len();
             self.bodies.push(inner);
             return;
@@ -445,7 +445,7 @@ impl Layout<'_, '_> {
         }
         self.body().at_start = false;
         if piece.opens() {
-            let hanging = last_on_line && piece.role != Role::Type;
+            let hanging = last_on_line && piece.role != SignRole::Type;
             let head = at > 0
                 && (self.pieces[at - 1].is(TokenKind::Keyword(Keyword::If))
                     || self.pieces[at - 1].is(TokenKind::Keyword(Keyword::For)));

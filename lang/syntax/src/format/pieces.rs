@@ -2,7 +2,7 @@
 //! between them.
 
 use crate::lexer::Lexed;
-use crate::parser::Role;
+use crate::parser::SignRole;
 use crate::token::TokenKind;
 
 /// A token or a comment.
@@ -10,7 +10,7 @@ use crate::token::TokenKind;
 pub(super) struct Piece<'a> {
     pub(super) text: &'a str,
     pub(super) kind: PieceKind,
-    pub(super) role: Role,
+    pub(super) role: SignRole,
     /// The number of line ends between the previous piece and this one: 0, 1, or 2 for more.
     pub(super) newlines: u8,
     /// The number of blanks before it on the same line; a tab counts as 2.
@@ -56,7 +56,7 @@ impl Piece<'_> {
     pub(super) fn opens(&self) -> bool {
         match self.kind {
             PieceKind::Token(TokenKind::LeftParen | TokenKind::LeftBracket | TokenKind::LeftBrace) => true,
-            PieceKind::Token(TokenKind::Less) => self.role == Role::Type,
+            PieceKind::Token(TokenKind::Less) => self.role == SignRole::Type,
             _ => false,
         }
     }
@@ -65,7 +65,7 @@ impl Piece<'_> {
     pub(super) fn closes(&self) -> bool {
         match self.kind {
             PieceKind::Token(TokenKind::RightParen | TokenKind::RightBracket | TokenKind::RightBrace) => true,
-            PieceKind::Token(TokenKind::Greater) => self.role == Role::Type,
+            PieceKind::Token(TokenKind::Greater) => self.role == SignRole::Type,
             _ => false,
         }
     }
@@ -73,12 +73,12 @@ impl Piece<'_> {
     /// True for a brace of a body of statements, members or variants, in contrast to a list of names or
     /// values.
     pub(super) fn is_body(&self) -> bool {
-        (self.is(TokenKind::LeftBrace) || self.is(TokenKind::RightBrace)) && self.role != Role::List
+        (self.is(TokenKind::LeftBrace) || self.is(TokenKind::RightBrace)) && self.role != SignRole::List
     }
 }
 
 /// Returns the pieces of a text without errors, in order.
-pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Piece<'a>> {
+pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[SignRole]) -> Vec<Piece<'a>> {
     let mut row = Vec::with_capacity(lexed.tokens.len() + lexed.comments.len());
     let tokens = lexed
         .tokens
@@ -92,7 +92,7 @@ pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Pi
         } else {
             PieceKind::LineComment
         };
-        (comment.start, comment.end, kind, Role::Plain)
+        (comment.start, comment.end, kind, SignRole::Plain)
     }));
     row.sort_unstable_by_key(|(start, ..)| *start);
 

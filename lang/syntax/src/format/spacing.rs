@@ -2,7 +2,7 @@
 
 use super::MAX_COLUMNS;
 use super::pieces::{Piece, PieceKind};
-use crate::parser::Role;
+use crate::parser::SignRole;
 use crate::token::{Keyword, TokenKind};
 
 /// Returns the number of spaces between two neighbours on one line.
@@ -30,9 +30,9 @@ pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
     }
     match right {
         // `f(`, `l[` and `new_ctx{` have no space; `-> {`, `= {` and `in {` have one.
-        TokenKind::LeftParen | TokenKind::LeftBracket => usize::from(after.role != Role::Attached),
-        TokenKind::LeftBrace => usize::from(left != TokenKind::Ident || before.role == Role::Spaced),
-        TokenKind::Colon => usize::from(after.role == Role::Spaced),
+        TokenKind::LeftParen | TokenKind::LeftBracket => usize::from(after.role != SignRole::Attached),
+        TokenKind::LeftBrace => usize::from(left != TokenKind::Ident || before.role == SignRole::Spaced),
+        TokenKind::Colon => usize::from(after.role == SignRole::Spaced),
         _ => 1,
     }
 }
@@ -53,10 +53,12 @@ fn never_before(right: TokenKind, after: &Piece<'_>) -> bool {
         | TokenKind::ColonColon
         | TokenKind::RightParen
         | TokenKind::RightBracket => true,
-        TokenKind::RightBrace => after.role == Role::List,
-        TokenKind::Arrow => after.role == Role::Access,
-        TokenKind::Less => after.role == Role::Type,
-        TokenKind::Greater | TokenKind::GreaterEq => matches!(after.role, Role::Type | Role::Attached),
+        TokenKind::RightBrace => after.role == SignRole::List,
+        TokenKind::Arrow => after.role == SignRole::Access,
+        TokenKind::Less => after.role == SignRole::Type,
+        TokenKind::Greater | TokenKind::GreaterEq => {
+            matches!(after.role, SignRole::Type | SignRole::Attached)
+        }
         _ => false,
     }
 }
@@ -68,9 +70,9 @@ fn never_after(left: TokenKind, before: &Piece<'_>) -> bool {
         | TokenKind::Dot
         | TokenKind::DotDot
         | TokenKind::ColonColon => true,
-        TokenKind::LeftBrace => before.role == Role::List,
-        TokenKind::Arrow => before.role == Role::Access,
-        TokenKind::Less => before.role == Role::Type,
-        _ => before.role == Role::Unary,
+        TokenKind::LeftBrace => before.role == SignRole::List,
+        TokenKind::Arrow => before.role == SignRole::Access,
+        TokenKind::Less => before.role == SignRole::Type,
+        _ => before.role == SignRole::Unary,
     }
 }

@@ -1,6 +1,6 @@
 //! Expressions: C's operators and precedence, without pointers, assignment and comma.
 
-use super::{MAX_HEIGHT, Parse, Parser, Role};
+use super::{MAX_HEIGHT, Parse, Parser, SignRole};
 use crate::ast::{BinOp, CallArg, Expr, ExprKind, Ident, TypeArg, UnOp};
 use crate::lexer::{duration_value, int_value};
 use crate::token::{Keyword, Token, TokenKind};
@@ -66,7 +66,7 @@ impl Parser<'_> {
                 return Ok(condition);
             }
             let then = p.conditional()?;
-            p.mark(Role::Spaced);
+            p.mark(SignRole::Spaced);
             p.expect(TokenKind::Colon)?;
             let otherwise = p.conditional()?;
             let height = condition.height.max(then.height).max(otherwise.height);
@@ -112,7 +112,7 @@ impl Parser<'_> {
             self.advance();
             return Err(self.no_expression());
         }
-        self.marked_list(Role::List, TokenKind::LeftBrace, TokenKind::RightBrace, value)
+        self.marked_list(SignRole::List, TokenKind::LeftBrace, TokenKind::RightBrace, value)
     }
 
     /// True if `in {` comes next.
@@ -122,7 +122,7 @@ impl Parser<'_> {
 
     /// `a in {b, c}`
     fn membership(&mut self, start: u32, left: Tree) -> Parse<Tree> {
-        self.mark(Role::Spaced);
+        self.mark(SignRole::Spaced);
         self.advance();
         let mut height = left.height;
         let values = self.set(|p| {
@@ -200,7 +200,7 @@ impl Parser<'_> {
         }
         self.advance();
         for _ in 1..operator.tokens {
-            self.mark(Role::Attached);
+            self.mark(SignRole::Attached);
             self.advance();
         }
     }
@@ -215,7 +215,7 @@ impl Parser<'_> {
             TokenKind::PlusPlus | TokenKind::MinusMinus => return Err(self.step()),
             _ => return self.postfix(),
         };
-        self.mark(Role::Unary);
+        self.mark(SignRole::Unary);
         self.advance();
         let operand = self.nested(Self::unary)?;
         self.tree(
@@ -235,13 +235,13 @@ impl Parser<'_> {
                 // The answer of an instruction, `emit f(x) -> event;`, belongs to the statement.
                 TokenKind::Arrow if matches!(tree.expr.kind, ExprKind::Call { .. }) => return Ok(tree),
                 TokenKind::Dot | TokenKind::Arrow => {
-                    self.mark(Role::Access);
+                    self.mark(SignRole::Access);
                     self.advance();
                     let field = self.member_name()?;
                     tree = self.tree(start, ExprKind::Field(tree.expr.into(), field), tree.height)?;
                 }
                 TokenKind::LeftBracket => {
-                    self.mark(Role::Attached);
+                    self.mark(SignRole::Attached);
                     let open = self.advance();
                     let index = self.in_brackets(Self::conditional)?;
                     self.expect_closing(TokenKind::RightBracket, open)?;
@@ -386,7 +386,7 @@ impl Parser<'_> {
                     Ok((field, value.expr))
                 };
                 let fields =
-                    self.marked_list(Role::List, TokenKind::LeftBrace, TokenKind::RightBrace, field)?;
+                    self.marked_list(SignRole::List, TokenKind::LeftBrace, TokenKind::RightBrace, field)?;
                 self.tree(start, ExprKind::Struct { name, fields }, height)
             }
             _ => self.tree(start, ExprKind::Name(name), 0),

@@ -1,6 +1,6 @@
 //! The contents of declarations' braces: fields, and the members of contexts.
 
-use super::{Parse, Parser, Role};
+use super::{Parse, Parser, SignRole};
 use crate::Diagnostic;
 use crate::ast::{Expr, Field, FieldAccess, Member, OverTerm};
 use crate::token::{Token, TokenKind};
@@ -78,7 +78,7 @@ impl Parser<'_> {
                 field.when.replace(self.condition("when")?).is_some()
             } else if self.is_word("count") {
                 self.advance();
-                self.mark(Role::Attached);
+                self.mark(SignRole::Attached);
                 field.count.replace(self.condition("count")?).is_some()
             } else if self.is_word("over") {
                 self.advance();
@@ -105,7 +105,7 @@ impl Parser<'_> {
         let mut mask = Vec::new();
         if self.is_word("mask") {
             self.advance();
-            mask = self.names(Role::List, "a field's name")?;
+            mask = self.names(SignRole::List, "a field's name")?;
         }
         Ok(OverTerm { name, mask })
     }
@@ -185,7 +185,7 @@ impl Parser<'_> {
 
     /// `(min, max)`
     fn bounds(&mut self) -> Parse<(Expr, Expr)> {
-        self.mark(Role::Attached);
+        self.mark(SignRole::Attached);
         let open = self.expect(TokenKind::LeftParen)?;
         let min = self.expr()?;
         self.expect(TokenKind::Comma)?;

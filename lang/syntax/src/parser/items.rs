@@ -1,6 +1,6 @@
 //! Top-level declarations.
 
-use super::{Parse, Parser, Reported, Role};
+use super::{Parse, Parser, Reported, SignRole};
 use crate::Diagnostic;
 use crate::ast::{Expr, Extended, Ident, Item, ItemKind, Member};
 use crate::nearest::nearest;
@@ -127,7 +127,7 @@ impl Parser<'_> {
     fn constant_or_table(&mut self) -> Parse<ItemKind> {
         let ty = self.type_()?;
         let name = self.name("the constant's name")?;
-        self.mark(Role::Attached);
+        self.mark(SignRole::Attached);
         if !self.eat(TokenKind::LeftBracket) {
             let value = self.constant_value()?;
             return Ok(ItemKind::Const { ty, name, value });
@@ -140,7 +140,7 @@ impl Parser<'_> {
         self.expect_closing(TokenKind::RightBracket, open)?;
         self.expect(TokenKind::Assign)?;
         let values = self.marked_list(
-            Role::List,
+            SignRole::List,
             TokenKind::LeftBrace,
             TokenKind::RightBrace,
             Self::expr,
@@ -167,7 +167,7 @@ impl Parser<'_> {
     /// `enum name : T { A, B = 3 }`
     fn enumeration(&mut self) -> Parse<ItemKind> {
         let name = self.name("the enum's name")?;
-        self.mark(Role::Spaced);
+        self.mark(SignRole::Spaced);
         let repr = if self.eat(TokenKind::Colon) {
             Some(self.type_()?)
         } else {
@@ -183,7 +183,7 @@ impl Parser<'_> {
             Ok((variant, value))
         };
         let variants = self.marked_list(
-            Role::Variants,
+            SignRole::Variants,
             TokenKind::LeftBrace,
             TokenKind::RightBrace,
             variant,
@@ -216,7 +216,7 @@ impl Parser<'_> {
             };
             return Ok(ItemKind::Event { name, kind, fields: self.fields()? });
         }
-        self.mark(Role::Spaced);
+        self.mark(SignRole::Spaced);
         self.advance();
         // `: event` is the kind of events that are only raised. The word is no mistake here.
         let kind = match self.kind() {
@@ -263,7 +263,7 @@ impl Parser<'_> {
     /// `opt_union name { a, b }`
     fn option_union(&mut self) -> Parse<ItemKind> {
         let name = self.name("the union's name")?;
-        let members = self.names(Role::Variants, "an option's name")?;
+        let members = self.names(SignRole::Variants, "an option's name")?;
         Ok(ItemKind::OptUnion { name, members })
     }
 

@@ -73,7 +73,7 @@ pub(crate) fn parse_tokens(
     file: u32,
     lexed: &Lexed,
     diagnostics: Vec<Diagnostic>,
-) -> (Vec<Item>, Vec<Role>, Vec<Diagnostic>) {
+) -> (Vec<Item>, Vec<SignRole>, Vec<Diagnostic>) {
     let mut parser = Parser::new(text, file, lexed, diagnostics);
     let items = parser.file();
     let diagnostics = bounded(parser.diagnostics, file, text.len() as u32);
@@ -82,7 +82,7 @@ pub(crate) fn parse_tokens(
 
 /// The role of a sign whose shape is ambiguous. The formatter chooses spaces by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum SignRole {
     /// The sign's ordinary role.
     Plain,
     /// `<` and `>` around the arguments of a type.
@@ -145,7 +145,7 @@ struct Parser<'a> {
     file: u32,
     tokens: &'a [Token],
     /// One role for each token.
-    roles: Vec<Role>,
+    roles: Vec<SignRole>,
     /// Index of the next token; the last token, `End`, is never passed.
     at: usize,
     /// The nesting depth of blocks, parentheses and types around the next token.
@@ -171,7 +171,7 @@ impl<'a> Parser<'a> {
             text,
             file,
             tokens: &lexed.tokens,
-            roles: vec![Role::Plain; lexed.tokens.len()],
+            roles: vec![SignRole::Plain; lexed.tokens.len()],
             at: 0,
             depth: 0,
             arms: 0,
@@ -218,19 +218,19 @@ impl<'a> Parser<'a> {
     }
 
     /// Sets the role of the next token.
-    fn mark(&mut self, role: Role) {
+    fn mark(&mut self, role: SignRole) {
         self.roles[self.at] = role;
     }
 
     /// Sets the role of the token consumed last.
-    fn mark_last(&mut self, role: Role) {
+    fn mark_last(&mut self, role: SignRole) {
         self.roles[self.at - 1] = role;
     }
 
     /// Parses `open a, b close` and marks both signs.
     fn marked_list<T>(
         &mut self,
-        role: Role,
+        role: SignRole,
         open: TokenKind,
         close: TokenKind,
         element: impl FnMut(&mut Self) -> Parse<T>,
@@ -245,7 +245,7 @@ impl<'a> Parser<'a> {
     /// Parses `(a, b)` directly behind a word.
     fn arguments<T>(&mut self, element: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
         self.marked_list(
-            Role::Attached,
+            SignRole::Attached,
             TokenKind::LeftParen,
             TokenKind::RightParen,
             element,
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `{a, b}`
-    fn names(&mut self, role: Role, what: &str) -> Parse<Vec<Ident>> {
+    fn names(&mut self, role: SignRole, what: &str) -> Parse<Vec<Ident>> {
         self.marked_list(role, TokenKind::LeftBrace, TokenKind::RightBrace, |p| {
             p.name(what)
         })

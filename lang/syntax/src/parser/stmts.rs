@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::{MAX_DEPTH, MAX_HEIGHT, Parse, Parser, Reported, Role};
+use super::{MAX_DEPTH, MAX_HEIGHT, Parse, Parser, Reported, SignRole};
 use crate::Diagnostic;
 use crate::ast::{Arm, BinOp, Block, Declarator, Expr, ExprKind, Init, Stmt, StmtKind};
 use crate::token::{Keyword, TokenKind};
@@ -94,7 +94,7 @@ impl Parser<'_> {
     /// `refuse(CODE);`, `assert(e);`
     fn with_argument(&mut self, word: &str, make: impl FnOnce(Expr) -> StmtKind) -> Parse<StmtKind> {
         self.advance();
-        self.mark(Role::Attached);
+        self.mark(SignRole::Attached);
         let argument = self.condition(word)?;
         self.semicolon(&format!("`{word}`"))?;
         Ok(make(argument))
@@ -332,7 +332,7 @@ impl Parser<'_> {
             TokenKind::ShiftLeftAssign => Some(BinOp::Shl),
             TokenKind::Greater if self.peek(1).kind == TokenKind::GreaterEq => {
                 self.advance();
-                self.mark(Role::Attached);
+                self.mark(SignRole::Attached);
                 Some(BinOp::Shr)
             }
             _ => return None,

@@ -1,6 +1,6 @@
 //! Types: `uint32`, `list<accept_res, 8>`, `sorted_list<rpc, 64, by (left, id), key id>`.
 
-use super::{Parse, Parser, Role};
+use super::{Parse, Parser, SignRole};
 use crate::ast::{Type, TypeArg};
 use crate::token::{Token, TokenKind};
 
@@ -29,7 +29,12 @@ impl Parser<'_> {
 
     /// `<…>`
     pub(super) fn type_args(&mut self) -> Parse<Vec<TypeArg>> {
-        self.marked_list(Role::Type, TokenKind::Less, TokenKind::Greater, Self::type_arg)
+        self.marked_list(
+            SignRole::Type,
+            TokenKind::Less,
+            TokenKind::Greater,
+            Self::type_arg,
+        )
     }
 
     fn type_arg(&mut self) -> Parse<TypeArg> {

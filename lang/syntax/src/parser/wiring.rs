@@ -1,6 +1,6 @@
 //! The wiring of a program: segmentation rules, schedulers, dispatch and deployment.
 
-use super::{Parse, Parser, Role};
+use super::{Parse, Parser, SignRole};
 use crate::Diagnostic;
 use crate::ast::{DispatchEntry, Expr, ExprKind, ItemKind, Listed, RegisterCall, Side, UnOp};
 use crate::token::TokenKind;
@@ -46,7 +46,12 @@ impl Parser<'_> {
             let kind = p.name("the queue's policy")?;
             Ok((queue, kind, p.optional_args()?))
         };
-        let queues = self.marked_list(Role::Variants, TokenKind::LeftBrace, TokenKind::RightBrace, queue)?;
+        let queues = self.marked_list(
+            SignRole::Variants,
+            TokenKind::LeftBrace,
+            TokenKind::RightBrace,
+            queue,
+        )?;
         self.semicolon("the scheduler")?;
         Ok(ItemKind::Sched { name, policy, args, queues })
     }
@@ -88,7 +93,7 @@ impl Parser<'_> {
             self.wrong_sign(sign)?;
         }
         let processors = self.marked_list(
-            Role::List,
+            SignRole::List,
             TokenKind::LeftBrace,
             TokenKind::RightBrace,
             Self::listed,
@@ -101,7 +106,7 @@ impl Parser<'_> {
         let name = self.name("a processor's or a chain's name")?;
         let mut part = None;
         if self.is(TokenKind::LeftParen) {
-            self.mark(Role::Attached);
+            self.mark(SignRole::Attached);
             let open = self.advance();
             part = Some(self.name("the name of a part")?);
             self.expect_closing(TokenKind::RightParen, open)?;

@@ -60,12 +60,12 @@ impl Node {
 
 /// A node, and the time at which it expires.
 #[derive(Clone, Debug)]
-struct Held {
+struct StoredNode {
     node: Arc<Node>,
     until: Option<f64>,
 }
 
-impl Held {
+impl StoredNode {
     fn is_alive(&self, now: f64) -> bool {
         self.until.is_none_or(|until| now <= until)
     }
@@ -74,7 +74,7 @@ impl Held {
 /// All nodes, in the order in which they became known.
 #[derive(Clone, Debug, Default)]
 pub struct Cib {
-    held: Vec<Held>,
+    held: Vec<StoredNode>,
 }
 
 impl Cib {
@@ -102,7 +102,7 @@ impl Cib {
             Expiry::At(time) => Some(time),
             Expiry::Unsaid => Some(now + LIFETIME),
         };
-        let new = Held { node: Arc::new(node), until };
+        let new = StoredNode { node: Arc::new(node), until };
         match place {
             Some(place) => Ok(Some(std::mem::replace(&mut self.held[place], new).node)),
             None => {
@@ -135,7 +135,7 @@ impl Cib {
     /// # Errors
     /// The graph makes too many rows.
     pub fn rows(&self, now: f64) -> Result<Rows, Limit> {
-        let alive: Vec<&Held> = self.held.iter().filter(|held| held.is_alive(now)).collect();
+        let alive: Vec<&StoredNode> = self.held.iter().filter(|held| held.is_alive(now)).collect();
         let until = alive.iter().filter_map(|held| held.until).min_by(f64::total_cmp);
         let nodes: Vec<&Node> = alive.iter().map(|held| &*held.node).collect();
         Ok(Rows { rows: graph::rows(&nodes)?, until })

@@ -11,8 +11,8 @@ mod tree;
 mod write;
 
 use crate::cib::Node;
-use crate::names::Names;
-use crate::pib::{Kind, Policy};
+use crate::names::NameTable;
+use crate::pib::{Policy, PolicyStage};
 use crate::request::Request;
 
 use read::Reader;
@@ -68,8 +68,8 @@ pub fn policies(
     text: &str,
     format: Format,
     name: &str,
-    kind: Option<Kind>,
-    names: &mut Names,
+    kind: Option<PolicyStage>,
+    names: &mut NameTable,
 ) -> Result<Vec<Policy>> {
     let mut reader = Reader::new(names);
     let value = reader
@@ -82,7 +82,7 @@ pub fn policies(
 ///
 /// # Errors
 /// All faults of the document.
-pub fn nodes(text: &str, format: Format, name: &str, names: &mut Names) -> Result<Vec<Node>> {
+pub fn nodes(text: &str, format: Format, name: &str, names: &mut NameTable) -> Result<Vec<Node>> {
     let mut reader = Reader::new(names);
     let value = reader
         .document(text, format)
@@ -94,7 +94,7 @@ pub fn nodes(text: &str, format: Format, name: &str, names: &mut Names) -> Resul
 ///
 /// # Errors
 /// All faults of the document.
-pub fn request(text: &str, format: Format, names: &mut Names) -> Result<Request> {
+pub fn request(text: &str, format: Format, names: &mut NameTable) -> Result<Request> {
     let mut reader = Reader::new(names);
     let value = reader
         .document(text, format)

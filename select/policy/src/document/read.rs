@@ -7,12 +7,12 @@ use super::tree::{Tree, parse};
 use super::{Diagnostic, Format, Read};
 use crate::cib::{Expiry, Node};
 use crate::limits;
-use crate::names::{KNOWN, Key, Names, nearest};
-use crate::pib::{Kind, Policy};
+use crate::names::{KNOWN, Key, NameTable, nearest};
+use crate::pib::{Policy, PolicyStage};
 use crate::properties::Properties;
 use crate::property::{Precedence, Property};
 use crate::request::Request;
-use crate::socket::{self, Form};
+use crate::socket::{self, NameForm};
 use crate::value::{Scalar, Value};
 
 /// The limit on scores and priorities, which keeps sums of them finite and sufficiently exact.
@@ -56,13 +56,13 @@ type Groups = Vec<Vec<Properties>>;
 
 /// Reads trees and collects diagnostics.
 pub(super) struct Reader<'n> {
-    names: &'n mut Names,
+    names: &'n mut NameTable,
     errors: Vec<Diagnostic>,
     warnings: Vec<Diagnostic>,
 }
 
 impl<'n> Reader<'n> {
-    pub(super) fn new(names: &'n mut Names) -> Self {
+    pub(super) fn new(names: &'n mut NameTable) -> Self {
         Self { names, errors: Vec::new(), warnings: Vec::new() }
     }
 
@@ -79,7 +79,7 @@ impl<'n> Reader<'n> {
             .ok()
     }
 
-    pub(super) fn policies(&mut self, tree: &Tree, name: &str, kind: Option<Kind>) -> Vec<Policy> {
+    pub(super) fn policies(&mut self, tree: &Tree, name: &str, kind: Option<PolicyStage>) -> Vec<Policy> {
         let items = items(tree);
         let policy = |(path, item)| self.policy(item, path, name, kind);
         items.into_iter().filter_map(policy).collect()
@@ -92,13 +92,13 @@ impl<'n> Reader<'n> {
             .collect()
     }
 
-    fn policy(&mut self, tree: &Tree, path: String, name: &str, kind: Option<Kind>) -> Option<Policy> {
+    fn policy(&mut self, tree: &Tree, path: String, name: &str, kind: Option<PolicyStage>) -> Option<Policy> {
         let object = self.object(tree, path, POLICY, "a policy")?;
         let uid = self.uid(&object, name).to_lowercase();
         let stated = match self.text(&object, "policy_type").as_deref() {
             None => None,
-            Some("profile") => Some(Kind::Profile),
-            Some("policy") => Some(Kind::Policy),
+            Some("profile") => Some(PolicyStage::Profile),
+            Some("policy") => Some(PolicyStage::Policy),
             Some(other) => {
                 let message = format!("unknown type {other:?}");
                 self.error(
@@ -132,7 +132,7 @@ impl<'n> Reader<'n> {
         self.number(&object, "time", f64::MAX);
         Some(Policy {
             uid: uid.into(),
-            kind: kind.or(stated).unwrap_or(Kind::Policy),
+            kind: kind.or(stated).unwrap_or(PolicyStage::Policy),
             priority: self.number(&object, "priority", MAX_NUMBER).unwrap_or(0.0),
             description: self.text(&object, "description").unwrap_or_default().into(),
             replace_matched: self.truth(&object, "replace_matched"),
@@ -402,7 +402,7 @@ impl<'n> Reader<'n> {
             return None;
         }
         match socket::form(name) {
-            Form::Malformed => {
+            NameForm::Malformed => {
                 self.error(
                     path,
                     "the name of a socket option has three parts",
@@ -410,13 +410,13 @@ impl<'n> Reader<'n> {
                 );
                 return None;
             }
-            Form::Unknown => {
+            NameForm::Unknown => {
                 let hint = "the property affects the ranking only; to set the option, write its numbers: \
                             `SO/6/13`";
                 self.warn(path, "Linux has no socket option of this name", Some(hint));
             }
-            Form::Option => {}
-            Form::Other => self.check_unknown_name(name, path)?,
+            NameForm::Option => {}
+            NameForm::Other => self.check_unknown_name(name, path)?,
         }
         match self.names.intern(name) {
             Ok(key) => Some(key),
@@ -516,7 +516,7 @@ impl<'n> Reader<'n> {
             Tree::List(list) => {
                 let one = |(n, tree)| self.scalar(tree, &format!("{path}[{n}]"));
                 let members: Vec<Option<Scalar>> = list.iter().enumerate().map(one).collect();
-                Value::of(members.into_iter().collect::<Option<Vec<Scalar>>>()?)
+                Value::from_members(members.into_iter().collect::<Option<Vec<Scalar>>>()?)
             }
             Tree::Table(_) => self.range(tree, path),
             one => self.scalar(one, path).map(Value::One),

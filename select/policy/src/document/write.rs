@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::cib::{Expiry, Node};
-use crate::names::Names;
+use crate::names::NameTable;
 use crate::properties::Properties;
 use crate::property::{Precedence, Property};
 use crate::value::{Scalar, Value};
@@ -32,7 +32,7 @@ pub fn property_json(property: &Property) -> Json {
 }
 
 /// Returns a node with all its fields except defaults. `names` are those with which it was read.
-pub fn node_json(node: &Node, names: &Names) -> Json {
+pub fn node_json(node: &Node, names: &NameTable) -> Json {
     let mut object = Map::new();
     object.insert("uid".into(), json!(&*node.uid));
     for (key, holds) in [("root", node.root), ("link", node.link)] {
@@ -73,7 +73,7 @@ pub fn node_json(node: &Node, names: &Names) -> Json {
 }
 
 /// Returns properties by name, each with its fields except defaults.
-fn properties_json(properties: &Properties, names: &Names) -> Json {
+fn properties_json(properties: &Properties, names: &NameTable) -> Json {
     let brief = |property: &Property| {
         let mut object = Map::new();
         if property.value != Value::Any {
@@ -134,7 +134,7 @@ mod tests {
                              { "loss": { "value": 0.25, "evaluated": true } }] },
             { "uid": "c", "match": [{}] }
         ]"#;
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         let read = nodes(text, Format::Json, "n", &mut names).expect("nodes").value;
         let written: Json = read.iter().map(|node| node_json(node, &names)).collect();
         let again = nodes(&written.to_string(), Format::Json, "n", &mut names)

@@ -9,7 +9,7 @@ use crate::property::{Merge, Property};
 
 /// The source of a change to a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ChangeSource {
     /// An alternative of the request, counted from 0.
     Request(usize),
     /// A profile, by its name.
@@ -39,7 +39,7 @@ pub enum Effect {
 
 /// A change of one property.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct PropertyChange {
     /// The key of the property.
     pub key: Key,
     /// The effect on the property.
@@ -52,14 +52,14 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// The row, profile, policy or request that made the changes.
-    pub source: Source,
+    pub source: ChangeSource,
     /// The changed properties.
-    pub changes: Vec<Change>,
+    pub changes: Vec<PropertyChange>,
 }
 
 /// The reason for a rejection.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Why {
+pub enum RejectionReason {
     /// Immutable properties exclude each other.
     Conflict(Box<Conflict>),
     /// A row does not state this demanded property.
@@ -78,9 +78,9 @@ pub struct Rejection {
     /// The properties of the candidate.
     pub candidate: Properties,
     /// The source that rejected it, or `None` if it was compared with the other candidates.
-    pub by: Option<Source>,
+    pub by: Option<ChangeSource>,
     /// The rule that excluded it.
-    pub why: Why,
+    pub why: RejectionReason,
 }
 
 /// The history of a candidate, which shares its beginning with other candidates. It is empty if the caller
@@ -96,8 +96,8 @@ struct Link {
 
 impl Trail {
     /// Begins a recorded trail.
-    pub(super) fn begin(source: Source, properties: &Properties) -> Self {
-        let added = |(key, property): (Key, &Property)| Change {
+    pub(super) fn begin(source: ChangeSource, properties: &Properties) -> Self {
+        let added = |(key, property): (Key, &Property)| PropertyChange {
             key,
             effect: Effect::Added,
             after: Some(property.clone()),
@@ -112,14 +112,14 @@ impl Trail {
     /// Adds a step. Merged properties are given in `merged`; removed ones are found by comparison.
     pub(super) fn then(
         &self,
-        source: Source,
+        source: ChangeSource,
         before: &Properties,
         after: &Properties,
         merged: &[(Key, Option<Merge>)],
     ) -> Self {
         let removed = before.iter().filter(|(key, _)| after.find(*key).is_none());
-        let removed = removed.map(|(key, _)| Change { key, effect: Effect::Removed, after: None });
-        let reported = merged.iter().map(|(key, how)| Change {
+        let removed = removed.map(|(key, _)| PropertyChange { key, effect: Effect::Removed, after: None });
+        let reported = merged.iter().map(|(key, how)| PropertyChange {
             key: *key,
             effect: how.map_or(Effect::Added, Effect::Merged),
             after: after.find(*key).cloned(),

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::explain::{Rejection, Source, Trail, Why};
+use super::explain::{ChangeSource, Rejection, RejectionReason, Trail};
 use super::{Candidate, Options, Ranking, sort};
 use crate::cib::Row;
 use crate::limits::{self, Budget, Limit};
 use crate::names::{Key, keys};
-use crate::pib::{Kind, Policy};
+use crate::pib::{Policy, PolicyStage};
 use crate::properties::{Conflict, Properties};
 use crate::property::{Merge, Precedence, Property};
 use crate::value::Value;
@@ -32,7 +32,7 @@ impl<'o> Lookup<'o> {
         self.options.explain
     }
 
-    pub(super) fn begin(&self, source: Source, properties: &Properties) -> Trail {
+    pub(super) fn begin(&self, source: ChangeSource, properties: &Properties) -> Trail {
         if self.is_explaining() {
             Trail::begin(source, properties)
         } else {
@@ -130,8 +130,8 @@ impl<'o> Lookup<'o> {
             self.budget
                 .spend(properties.len() + alternative.len(), &policy.uid)?;
             let source = || match policy.kind {
-                Kind::Profile => Source::Profile(policy.uid.clone()),
-                Kind::Policy => Source::Policy(policy.uid.clone()),
+                PolicyStage::Profile => ChangeSource::Profile(policy.uid.clone()),
+                PolicyStage::Policy => ChangeSource::Policy(policy.uid.clone()),
             };
             match self.merge(&mut properties, alternative) {
                 Ok(merged) => {
@@ -147,7 +147,11 @@ impl<'o> Lookup<'o> {
                 }
                 Err(conflict) => {
                     let candidate = before.as_ref().unwrap_or(&properties);
-                    self.reject(candidate, || Some(source()), || Why::Conflict(Box::new(conflict)));
+                    self.reject(
+                        candidate,
+                        || Some(source()),
+                        || RejectionReason::Conflict(Box::new(conflict)),
+                    );
                 }
             }
         }
@@ -163,7 +167,7 @@ impl<'o> Lookup<'o> {
         for row in rows {
             let place = row.path.first().map_or("", |uid| uid);
             self.budget.spend(1 + required.len(), place)?;
-            let source = || Some(Source::Row(row.path.clone(), row.beside.clone()));
+            let source = || Some(ChangeSource::Row(row.path.clone(), row.beside.clone()));
             if let Some(why) = lacks(row, &required) {
                 self.reject(&request.properties, source, || why);
                 continue;
@@ -188,7 +192,9 @@ impl<'o> Lookup<'o> {
                     }
                 }
                 Err(conflict) => {
-                    self.reject(&request.properties, source, || Why::Conflict(Box::new(conflict)));
+                    self.reject(&request.properties, source, || {
+                        RejectionReason::Conflict(Box::new(conflict))
+                    });
                 }
             }
         }
@@ -205,7 +211,7 @@ impl<'o> Lookup<'o> {
                 .iter()
                 .any(|held| held.properties.same_values(&candidate.properties))
             {
-                self.reject(&candidate.properties, || None, || Why::Duplicate);
+                self.reject(&candidate.properties, || None, || RejectionReason::Duplicate);
             } else {
                 to.push(candidate);
             }
@@ -231,7 +237,12 @@ impl<'o> Lookup<'o> {
                     let value = Value::One(transport.clone());
                     properties.set(keys::TRANSPORT, Property { value, ..property.clone() });
                 }
-                let trail = self.follow(&candidate, Source::Transports, &properties, &[keys::TRANSPORT]);
+                let trail = self.follow(
+                    &candidate,
+                    ChangeSource::Transports,
+                    &properties,
+                    &[keys::TRANSPORT],
+                );
                 all.push(Candidate::new(properties, trail));
             }
             bounded(&all, "sets of transports")?;
@@ -252,8 +263,8 @@ impl<'o> Lookup<'o> {
                 .try_fold(property.value.clone(), |value, banned| value.without(banned));
             match left {
                 None => {
-                    let why = || Why::Banned(key);
-                    self.reject(&candidate.properties, || Some(Source::Banned), why);
+                    let why = || RejectionReason::Banned(key);
+                    self.reject(&candidate.properties, || Some(ChangeSource::Banned), why);
                     return None;
                 }
                 Some(value) if value != property.value => {
@@ -268,7 +279,7 @@ impl<'o> Lookup<'o> {
             changed
                 .into_iter()
                 .for_each(|(key, property)| properties.set(key, property));
-            let trail = self.follow(&candidate, Source::Banned, &properties, &keys);
+            let trail = self.follow(&candidate, ChangeSource::Banned, &properties, &keys);
             candidate = Candidate::new(properties, trail);
         }
         Some(candidate)
@@ -277,12 +288,12 @@ impl<'o> Lookup<'o> {
     /// Keeps the best candidates.
     pub(super) fn cut(&mut self, candidates: &mut Vec<Candidate>, max_rows: usize) {
         for candidate in candidates.drain(max_rows.min(candidates.len())..) {
-            self.reject(&candidate.properties, || None, || Why::Rank(max_rows));
+            self.reject(&candidate.properties, || None, || RejectionReason::Rank(max_rows));
         }
     }
 
     /// Returns the trail of a candidate whose values for `keys` were replaced.
-    fn follow(&self, from: &Candidate, source: Source, after: &Properties, keys: &[Key]) -> Trail {
+    fn follow(&self, from: &Candidate, source: ChangeSource, after: &Properties, keys: &[Key]) -> Trail {
         if !self.is_explaining() {
             return Trail::default();
         }
@@ -307,8 +318,8 @@ impl<'o> Lookup<'o> {
     fn reject(
         &mut self,
         candidate: &Properties,
-        by: impl FnOnce() -> Option<Source>,
-        why: impl FnOnce() -> Why,
+        by: impl FnOnce() -> Option<ChangeSource>,
+        why: impl FnOnce() -> RejectionReason,
     ) {
         if !self.is_explaining() {
             return;
@@ -324,14 +335,18 @@ impl<'o> Lookup<'o> {
 
 /// Returns the reason why a row does not satisfy the required properties: it does not state one, or it has a
 /// conflicting demand.
-fn lacks(row: &Row, required: &[(Key, &Property)]) -> Option<Why> {
+fn lacks(row: &Row, required: &[(Key, &Property)]) -> Option<RejectionReason> {
     required
         .iter()
         .find_map(|(key, demand)| match row.properties.find(*key) {
-            None => Some(Why::Missing(*key)),
+            None => Some(RejectionReason::Missing(*key)),
             Some(own) if own.precedence == Precedence::Immutable && !own.value.overlaps(&demand.value) => {
                 let (mine, theirs) = (own.clone(), (*demand).clone());
-                Some(Why::Conflict(Box::new(Conflict { key: *key, mine, theirs })))
+                Some(RejectionReason::Conflict(Box::new(Conflict {
+                    key: *key,
+                    mine,
+                    theirs,
+                })))
             }
             Some(_) => None,
         })

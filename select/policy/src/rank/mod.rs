@@ -14,15 +14,15 @@ use std::sync::Arc;
 
 use crate::cib::Rows;
 use crate::limits::Limit;
-use crate::names::{Names, keys};
-use crate::pib::{Kind, Pib};
+use crate::names::{NameTable, keys};
+use crate::pib::{Pib, PolicyStage};
 use crate::properties::{Properties, Score};
 use crate::property::Property;
 use crate::request::Request;
 use crate::socket;
 use crate::value::{Scalar, Value};
 
-pub use explain::{Change, Effect, Rejection, Source, Step, Why};
+pub use explain::{ChangeSource, Effect, PropertyChange, Rejection, RejectionReason, Step};
 
 use explain::Trail;
 use lookup::Lookup;
@@ -87,14 +87,14 @@ pub fn rank(
     request: &Request,
     pib: &Pib,
     rows: &Rows,
-    names: &Names,
+    names: &NameTable,
     options: &Options,
 ) -> Result<Ranking, Limit> {
     let mut lookup = Lookup::new(options);
     let mut requests = Vec::new();
     for (number, alternative) in request.alternatives.iter().enumerate() {
         let properties = local_endpoint(alternative);
-        let trail = lookup.begin(Source::Request(number), &properties);
+        let trail = lookup.begin(ChangeSource::Request(number), &properties);
         requests.push(Candidate::new(properties, trail));
     }
     if requests.iter().any(is_pre_resolve) {
@@ -105,7 +105,7 @@ pub fn rank(
     }
     let mut candidates = Vec::new();
     for request in requests {
-        let expanded = lookup.apply(pib.list(Kind::Profile), vec![request])?;
+        let expanded = lookup.apply(pib.list(PolicyStage::Profile), vec![request])?;
         let mut found = Vec::new();
         for request in expanded {
             let kept = lookup.rows(&rows.rows, request)?;
@@ -113,7 +113,7 @@ pub fn rank(
         }
         sort(&mut found);
         for candidate in found {
-            let treated = lookup.apply(pib.list(Kind::Policy), vec![candidate])?;
+            let treated = lookup.apply(pib.list(PolicyStage::Policy), vec![candidate])?;
             lookup.join(&mut candidates, treated)?;
         }
     }
@@ -167,7 +167,7 @@ fn local_endpoint(request: &Properties) -> Properties {
 impl Lookup<'_> {
     /// Removes properties that callers cannot use: names for the lookup itself, and socket options without a
     /// number.
-    fn clean(&mut self, candidate: &mut Candidate, names: &Names) {
+    fn clean(&mut self, candidate: &mut Candidate, names: &NameTable) {
         let is_internal = |key| [keys::UID, keys::DEFAULT_PROFILE].contains(&key);
         let keys = candidate.properties.iter().map(|(key, _)| key);
         let gone: Vec<_> = keys
@@ -181,9 +181,10 @@ impl Lookup<'_> {
             candidate.properties.remove(key);
         }
         if let Some(before) = before {
-            candidate.trail = candidate
-                .trail
-                .then(Source::Cleaning, &before, &candidate.properties, &[]);
+            candidate.trail =
+                candidate
+                    .trail
+                    .then(ChangeSource::Cleaning, &before, &candidate.properties, &[]);
         }
     }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::{Cache, Entry, Key, Limits, Outcome, Retry};
+use super::{AttemptOutcome, Cache, CacheEntry, CacheKey, CacheLimits, Retry};
 
 /// The contents of a cache, as a document. Only [`Cache`] writes and reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {
     version: u32,
-    entries: Vec<Record>,
+    entries: Vec<SnapshotEntry>,
 }
 
 /// The only supported version.
@@ -21,9 +21,9 @@ const VERSION: u32 = 1;
 /// An entry. Times are milliseconds since the origin of the cache's clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
-    key: Key,
-    outcome: Outcome,
+struct SnapshotEntry {
+    key: CacheKey,
+    outcome: AttemptOutcome,
     at_ms: u64,
     until_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ impl Cache {
         let fresh = self.entries.iter().filter(|(_, entry)| now < entry.until);
         Snapshot {
             version: VERSION,
-            entries: fresh.map(|(key, entry)| Record::new(key, entry)).collect(),
+            entries: fresh.map(|(key, entry)| SnapshotEntry::new(key, entry)).collect(),
         }
     }
 
@@ -52,7 +52,7 @@ impl Cache {
     /// back), entries with an impossible lifetime, and entries beyond the limit. A snapshot of an unknown
     /// version gives an empty cache.
     #[must_use]
-    pub fn restore(limits: Limits, snapshot: Snapshot, now: Instant) -> Cache {
+    pub fn restore(limits: CacheLimits, snapshot: Snapshot, now: Instant) -> Cache {
         let mut cache = Cache::new(limits);
         if snapshot.version != VERSION {
             return cache;
@@ -61,7 +61,11 @@ impl Cache {
             .outcome
             .max(limits.failure)
             .saturating_add(limits.max_retry_interval);
-        let mut entries: Vec<(Key, Entry)> = snapshot.entries.into_iter().map(Record::into_entry).collect();
+        let mut entries: Vec<(CacheKey, CacheEntry)> = snapshot
+            .entries
+            .into_iter()
+            .map(SnapshotEntry::into_entry)
+            .collect();
         entries.retain(|(key, entry)| {
             let is_fresh = entry.at <= now && now < entry.until;
             key.is_small() && is_fresh && entry.until <= entry.at + max_lifetime
@@ -82,13 +86,13 @@ impl Cache {
     }
 }
 
-impl Record {
-    fn new(key: &Key, entry: &Entry) -> Record {
+impl SnapshotEntry {
+    fn new(key: &CacheKey, entry: &CacheEntry) -> SnapshotEntry {
         let retry = entry.retry.map(|retry| RetryRecord {
             at_ms: count(retry.at.since_origin()),
             interval_ms: count(retry.interval),
         });
-        Record {
+        SnapshotEntry {
             key: key.clone(),
             outcome: entry.outcome,
             at_ms: count(entry.at.since_origin()),
@@ -97,13 +101,13 @@ impl Record {
         }
     }
 
-    fn into_entry(self) -> (Key, Entry) {
+    fn into_entry(self) -> (CacheKey, CacheEntry) {
         let time = |ms| Instant::after(Duration::from_millis(ms));
         let retry = self.retry.map(|retry| Retry {
             at: time(retry.at_ms),
             interval: Duration::from_millis(retry.interval_ms),
         });
-        let entry = Entry {
+        let entry = CacheEntry {
             outcome: self.outcome,
             at: time(self.at_ms),
             until: time(self.until_ms),

@@ -4,8 +4,8 @@ use super::*;
 
 const NETWORK: &str = "home";
 
-fn key(remote: &str, transport: &str) -> Key {
-    Key {
+fn key(remote: &str, transport: &str) -> CacheKey {
+    CacheKey {
         network: NETWORK.into(),
         remote: remote.into(),
         transport: transport.into(),
@@ -17,11 +17,11 @@ fn at(seconds: u64) -> Instant {
     Instant::after(Duration::from_secs(seconds))
 }
 
-const WON: Outcome = Outcome::Won { took: Duration::from_millis(20) };
-const BLOCKED: Outcome = Outcome::Failed(Failure::Timeout);
+const WON: AttemptOutcome = AttemptOutcome::Won { took: Duration::from_millis(20) };
+const BLOCKED: AttemptOutcome = AttemptOutcome::Failed(Failure::Timeout);
 
-fn lost(had_a_head_start: bool) -> Outcome {
-    Outcome::Lost { had_a_head_start, after: Duration::ZERO }
+fn lost(had_a_head_start: bool) -> AttemptOutcome {
+    AttemptOutcome::Lost { had_a_head_start, after: Duration::ZERO }
 }
 
 #[test]
@@ -30,20 +30,24 @@ fn winning_losing_failing_and_blocked_are_distinguished() {
     let outcomes = [
         ("w", WON, Knowledge::Won { took: Duration::from_millis(20) }),
         ("l", lost(false), Knowledge::Lost { probe: false }),
-        ("r", Outcome::Failed(Failure::Refused), Knowledge::Failed),
-        ("s", Outcome::Failed(Failure::Security), Knowledge::Failed),
+        ("r", AttemptOutcome::Failed(Failure::Refused), Knowledge::Failed),
+        ("s", AttemptOutcome::Failed(Failure::Security), Knowledge::Failed),
         (
             "t",
-            Outcome::Failed(Failure::Timeout),
+            AttemptOutcome::Failed(Failure::Timeout),
             Knowledge::Blocked { probe: false },
         ),
         (
             "p",
-            Outcome::Failed(Failure::Prohibited),
+            AttemptOutcome::Failed(Failure::Prohibited),
             Knowledge::Blocked { probe: false },
         ),
-        ("x", Outcome::Failed(Failure::Local), Knowledge::Unknown),
-        ("y", Outcome::Failed(Failure::InterfaceGone), Knowledge::Unknown),
+        ("x", AttemptOutcome::Failed(Failure::Local), Knowledge::Unknown),
+        (
+            "y",
+            AttemptOutcome::Failed(Failure::InterfaceGone),
+            Knowledge::Unknown,
+        ),
     ];
     for (remote, outcome, _) in outcomes {
         cache.record(key(remote, "tcp"), outcome, at(0));
@@ -62,8 +66,8 @@ fn winning_losing_failing_and_blocked_are_distinguished() {
 fn entries_apply_only_to_their_network_and_interface() {
     let mut cache = Cache::default();
     cache.record(key("a", "tcp"), WON, at(0));
-    let elsewhere = Key { network: "office".into(), ..key("a", "tcp") };
-    let by_wire = Key { interface: "eth".into(), ..key("a", "tcp") };
+    let elsewhere = CacheKey { network: "office".into(), ..key("a", "tcp") };
+    let by_wire = CacheKey { interface: "eth".into(), ..key("a", "tcp") };
     assert_eq!(cache.consult(&elsewhere, at(1)), Knowledge::Unknown);
     assert_eq!(cache.consult(&by_wire, at(1)), Knowledge::Unknown);
 }
@@ -73,7 +77,7 @@ fn entries_apply_only_to_their_network_and_interface() {
 fn entries_expire() {
     let mut cache = Cache::default();
     cache.record(key("a", "tcp"), WON, at(0));
-    cache.record(key("b", "tcp"), Outcome::Failed(Failure::Refused), at(0));
+    cache.record(key("b", "tcp"), AttemptOutcome::Failed(Failure::Refused), at(0));
     assert_ne!(cache.consult(&key("a", "tcp"), at(599)), Knowledge::Unknown);
     assert_eq!(cache.consult(&key("a", "tcp"), at(600)), Knowledge::Unknown);
     assert_ne!(cache.consult(&key("b", "tcp"), at(59)), Knowledge::Unknown);
@@ -85,7 +89,7 @@ fn entries_expire() {
 #[test]
 fn a_losers_entry_never_outlives_the_winners() {
     let early = lost(true);
-    let late = Outcome::Lost { had_a_head_start: true, after: Duration::from_secs(30) };
+    let late = AttemptOutcome::Lost { had_a_head_start: true, after: Duration::from_secs(30) };
     for (outcome, seen) in [(early, 0), (late, 30), (lost(false), 0)] {
         let mut cache = Cache::default();
         cache.record(key("w", "tcp"), WON, at(0));
@@ -111,7 +115,7 @@ fn a_losers_entry_never_outlives_the_winners() {
             "{outcome:?}"
         );
     }
-    let mut full = Cache::new(Limits { entries: 2, ..Limits::default() });
+    let mut full = Cache::new(CacheLimits { entries: 2, ..CacheLimits::default() });
     full.record(key("a", "tcp"), WON, at(0));
     full.record(key("b", "tcp"), early, at(0));
     full.record(key("c", "tcp"), WON, at(1));
@@ -180,7 +184,7 @@ fn a_loser_in_many_races_is_tried_in_time() {
 fn a_stalled_winner_is_remembered_like_a_winner_without_probes() {
     let mut cache = Cache::default();
     cache.record(key("a", "tcp"), WON, at(0));
-    cache.record(key("a", "tcp"), Outcome::Failed(Failure::Stalled), at(2));
+    cache.record(key("a", "tcp"), AttemptOutcome::Failed(Failure::Stalled), at(2));
     assert_eq!(cache.consult(&key("a", "tcp"), at(601)), Knowledge::Failed);
     assert_eq!(cache.next_due(NETWORK), None);
     assert_eq!(cache.consult(&key("a", "tcp"), at(602)), Knowledge::Unknown);
@@ -205,7 +209,7 @@ fn a_transport_several_remotes_ignore_is_blocked_on_the_network() {
         Knowledge::Blocked { probe: false }
     );
     assert_eq!(cache.consult(&key("new", "tcp"), at(2)), Knowledge::Unknown);
-    let elsewhere = Key { network: "office".into(), ..key("new", "sctp") };
+    let elsewhere = CacheKey { network: "office".into(), ..key("new", "sctp") };
     assert_eq!(
         cache.consult(&elsewhere, at(2)),
         Knowledge::Unknown,
@@ -221,7 +225,11 @@ fn a_transport_several_remotes_ignore_is_blocked_on_the_network() {
         Knowledge::Blocked { probe: false }
     );
     // One answer shows that the remotes are at fault and not the network.
-    cache.record(key("new", "sctp"), Outcome::Failed(Failure::Refused), at(12));
+    cache.record(
+        key("new", "sctp"),
+        AttemptOutcome::Failed(Failure::Refused),
+        at(12),
+    );
     assert_eq!(cache.consult(&key("other", "sctp"), at(13)), Knowledge::Unknown);
 }
 
@@ -231,7 +239,7 @@ fn a_network_event_forgets_blocked_candidates() {
     let mut cache = Cache::default();
     cache.record(key("a", "sctp"), BLOCKED, at(0));
     cache.record(key("a", "tcp"), WON, at(0));
-    let elsewhere = Key { network: "office".into(), ..key("a", "sctp") };
+    let elsewhere = CacheKey { network: "office".into(), ..key("a", "sctp") };
     cache.record(elsewhere.clone(), BLOCKED, at(0));
     cache.network_changed(NETWORK);
     assert_eq!(cache.consult(&key("a", "sctp"), at(1)), Knowledge::Unknown);
@@ -241,7 +249,7 @@ fn a_network_event_forgets_blocked_candidates() {
 
 #[test]
 fn memory_is_bounded() {
-    let limits = Limits { entries: 10, ..Limits::default() };
+    let limits = CacheLimits { entries: 10, ..CacheLimits::default() };
     let mut cache = Cache::new(limits);
     cache.record(key(&"x".repeat(257), "tcp"), WON, at(0));
     assert!(cache.is_empty(), "a text too long");
@@ -255,7 +263,7 @@ fn memory_is_bounded() {
         "the newest stay"
     );
     assert_eq!(cache.consult(&key("989", "tcp"), at(999)), Knowledge::Unknown);
-    let mut none = Cache::new(Limits { entries: 0, ..limits });
+    let mut none = Cache::new(CacheLimits { entries: 0, ..limits });
     none.record(key("a", "tcp"), WON, at(0));
     assert!(none.is_empty());
 }
@@ -266,12 +274,12 @@ fn a_restart_keeps_valid_entries() {
     cache.record(key("a", "tcp"), WON, at(0));
     cache.record(key("b", "sctp"), BLOCKED, at(1));
     cache.record(key("b", "sctp"), BLOCKED, at(2));
-    cache.record(key("c", "tcp"), Outcome::Failed(Failure::Refused), at(3));
+    cache.record(key("c", "tcp"), AttemptOutcome::Failed(Failure::Refused), at(3));
     let text = serde_json::to_string(&cache.snapshot(at(10))).expect("a document");
     let snapshot: Snapshot = serde_json::from_str(&text).expect("the same");
-    let mut again = Cache::restore(Limits::default(), snapshot.clone(), at(10));
+    let mut again = Cache::restore(CacheLimits::default(), snapshot.clone(), at(10));
     assert_eq!(again.entries, cache.entries);
-    let mut late = Cache::restore(Limits::default(), snapshot.clone(), at(100));
+    let mut late = Cache::restore(CacheLimits::default(), snapshot.clone(), at(100));
     assert_eq!(
         late.consult(&key("c", "tcp"), at(100)),
         Knowledge::Unknown,
@@ -287,7 +295,7 @@ fn a_restart_keeps_valid_entries() {
         "20 s at 22"
     );
     let back = Cache::restore(
-        Limits::default(),
+        CacheLimits::default(),
         snapshot,
         Instant::after(Duration::from_millis(1500)),
     );
@@ -303,7 +311,7 @@ fn a_forged_snapshot_is_restored_safely() {
         )
     };
     let restore = |text: &str| {
-        serde_json::from_str(text).map(|snapshot| Cache::restore(Limits::default(), snapshot, at(1)))
+        serde_json::from_str(text).map(|snapshot| Cache::restore(CacheLimits::default(), snapshot, at(1)))
     };
     assert_eq!(
         restore(&text(u64::MAX, "")).expect("a snapshot").len(),

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use crate::{Failure, Knowledge, Outcome};
+use crate::{AttemptOutcome, Failure, Knowledge};
 
-use super::{Action, Defeat, Phase, Race, State, Why};
+use super::{Action, Defeat, FailureReason, Phase, Race, State};
 
 impl Race {
     /// Handles the success of an attempt or a probe.
@@ -34,7 +34,7 @@ impl Race {
         let id = self.entrants[winner].candidate.id;
         self.phase = Phase::Won(winner);
         self.entrants[winner].state = State::Won { since, took };
-        actions.extend([Action::Won(id), Action::Record(id, Outcome::Won { took })]);
+        actions.extend([Action::Won(id), Action::Record(id, AttemptOutcome::Won { took })]);
         for index in 0..self.entrants.len() {
             match self.entrants[index].state {
                 // The attempt continues in the background: its time shows whether it would win again.
@@ -46,7 +46,7 @@ impl Race {
                 }
                 State::Failed(why) => {
                     let id = self.entrants[index].candidate.id;
-                    actions.push(Action::Record(id, Outcome::Failed(why)));
+                    actions.push(Action::Record(id, AttemptOutcome::Failed(why)));
                 }
                 State::Waiting if self.profile.losers_are_cancelled => self.leave_or_probe(index, actions),
                 State::Waiting
@@ -72,7 +72,7 @@ impl Race {
         if !matches!(entrant.candidate.known, Knowledge::Blocked { .. }) {
             let had_a_head_start = winner.is_some_and(|(start, _)| since < start);
             let after = winner.map_or(Duration::ZERO, |(_, end)| self.now - end);
-            let outcome = Outcome::Lost { had_a_head_start, after };
+            let outcome = AttemptOutcome::Lost { had_a_head_start, after };
             actions.push(Action::Record(entrant.candidate.id, outcome));
         }
     }
@@ -112,13 +112,13 @@ impl Race {
 
     /// Returns the outcome of a probe that took this long. The probe counts as won if it would have won with
     /// the delay that the winner would have had after it.
-    fn probed(&self, index: usize, took: Duration) -> Outcome {
+    fn probed(&self, index: usize, took: Duration) -> AttemptOutcome {
         let (Phase::Won(winner), candidate) = (self.phase, &self.entrants[index].candidate) else {
-            return Outcome::Won { took };
+            return AttemptOutcome::Won { took };
         };
         let winning = &self.entrants[winner];
         let State::Won { took: best, .. } = winning.state else {
-            return Outcome::Won { took };
+            return AttemptOutcome::Won { took };
         };
         let spacing = self.profile.spacing;
         let delay = match candidate.priority <= winning.candidate.priority
@@ -132,10 +132,10 @@ impl Race {
             false => Duration::ZERO,
         };
         match took <= best.saturating_add(delay) {
-            true => Outcome::Won { took },
+            true => AttemptOutcome::Won { took },
             false => {
                 let after = self.victory().map_or(Duration::ZERO, |(_, end)| self.now - end);
-                Outcome::Lost { had_a_head_start: false, after }
+                AttemptOutcome::Lost { had_a_head_start: false, after }
             }
         }
     }
@@ -146,13 +146,13 @@ impl Race {
         self.early_starts = self.early_starts.saturating_add(1).min(Race::MAX_CANDIDATES);
         if matches!(self.phase, Phase::Won(_)) {
             let id = self.entrants[index].candidate.id;
-            actions.push(Action::Record(id, Outcome::Failed(why)));
+            actions.push(Action::Record(id, AttemptOutcome::Failed(why)));
         }
     }
 
     pub(super) fn cancelled(&mut self, actions: &mut Vec<Action>) {
         if self.phase == Phase::Racing {
-            return self.lose(Why::Cancelled, actions);
+            return self.lose(FailureReason::Cancelled, actions);
         }
         self.line.clear();
         for entrant in self
@@ -168,16 +168,16 @@ impl Race {
     pub(super) fn give_up_if_exhausted(&mut self, actions: &mut Vec<Action>) {
         let is_busy = self.entrants.iter().any(super::Entrant::is_running);
         if self.phase == Phase::Racing && !is_busy && self.line.is_empty() && self.questions.are_answered() {
-            self.lose(Why::Exhausted, actions);
+            self.lose(FailureReason::Exhausted, actions);
         }
     }
 
-    pub(super) fn lose(&mut self, why: Why, actions: &mut Vec<Action>) {
+    pub(super) fn lose(&mut self, why: FailureReason, actions: &mut Vec<Action>) {
         self.phase = Phase::Lost;
         self.line.clear();
         let interrupted = match why {
-            Why::Cancelled => Failure::Cancelled,
-            Why::Deadline | Why::Exhausted => Failure::Deadline,
+            FailureReason::Cancelled => Failure::Cancelled,
+            FailureReason::Deadline | FailureReason::Exhausted => Failure::Deadline,
         };
         let mut candidates = Vec::with_capacity(self.entrants.len());
         for entrant in &mut self.entrants {
@@ -185,7 +185,7 @@ impl Race {
             let reason = match entrant.state {
                 State::Failed(failure) => {
                     if failure.is_answer() {
-                        actions.push(Action::Record(id, Outcome::Failed(failure)));
+                        actions.push(Action::Record(id, AttemptOutcome::Failed(failure)));
                     }
                     failure
                 }

@@ -140,7 +140,7 @@ impl Race {
             class == Class::LastResort && order::class(last, &self.profile) != Class::LastResort;
         let gap = match (self.profile.head_start, last.known) {
             _ if opens_resorts => milliseconds(self.profile.last_resort_delay_ms),
-            (Some(head_start), Knowledge::Won { took }) => head_start.of(took),
+            (Some(head_start), Knowledge::Won { took }) => head_start.duration_after(took),
             _ if class == Class::Suspected => spacing.after(
                 last.priority,
                 last.round_trip,

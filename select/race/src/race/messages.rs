@@ -7,7 +7,7 @@ use hawser_time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Candidate, CandidateId, Failure, Outcome, Security, Service};
+use crate::{AttemptOutcome, Candidate, CandidateId, Failure, Security, ServiceParameters};
 
 /// The requirements of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Questions {
     /// One question of each type.
     pub const ALL: Questions = Questions { ipv4: 1, ipv6: 1, service: 1 };
 
-    fn of(&mut self, question: Question) -> &mut u16 {
+    fn count_mut(&mut self, question: Question) -> &mut u16 {
         match question {
             Question::Ipv4 => &mut self.ipv4,
             Question::Ipv6 => &mut self.ipv6,
@@ -85,12 +85,12 @@ impl Questions {
     }
 
     pub(super) fn ask(&mut self, question: Question) {
-        let open = self.of(question);
+        let open = self.count_mut(question);
         *open = open.saturating_add(1);
     }
 
     pub(super) fn answer(&mut self, question: Question) -> bool {
-        let left = self.of(question);
+        let left = self.count_mut(question);
         let was_open = *left > 0;
         *left = left.saturating_sub(1);
         was_open
@@ -128,7 +128,7 @@ pub enum Event {
     /// Service records came after these candidates, each with the record's data, or `None` if the records
     /// name only other endpoints. In the latter case the candidate becomes a fallback, and its attempt is
     /// cancelled until its turn comes (RFC 9460, 3 and 5.1).
-    Ranked(Vec<(CandidateId, Option<Service>)>),
+    Ranked(Vec<(CandidateId, Option<ServiceParameters>)>),
     /// A candidate's transport is connected.
     Connected(CandidateId),
     /// The handshake that the request needs is done.
@@ -159,7 +159,7 @@ pub enum Action {
     /// No candidate has won or will win.
     AllFailed(Defeat),
     /// Record this outcome in the cache.
-    Record(CandidateId, Outcome),
+    Record(CandidateId, AttemptOutcome),
     /// Try the candidate in the background, with the same events as an attempt, to update the cache.
     Probe(CandidateId),
     /// Send [`Event::Wake`] at this time. It replaces the previous time; an unneeded wake-up does no harm.
@@ -170,7 +170,7 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defeat {
     /// The reason for the end of the race.
-    pub why: Why,
+    pub why: FailureReason,
     /// The failure of each candidate, in the given order.
     pub candidates: Vec<(CandidateId, Failure)>,
     /// Questions without an answer.
@@ -179,7 +179,7 @@ pub struct Defeat {
 
 /// The reason for the end of a race without a winner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum FailureReason {
     /// No candidate was left to try.
     Exhausted,
     /// The race's time was over.

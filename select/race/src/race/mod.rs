@@ -12,9 +12,12 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use crate::{Candidate, CandidateId, Failure, Handshake, Knowledge, Outcome, Profile, Service, Success};
+use crate::{
+    AttemptOutcome, Candidate, CandidateId, Failure, Handshake, Knowledge, Profile, ServiceParameters,
+    Success,
+};
 
-pub use messages::{Action, Connectionless, Defeat, Event, Question, Questions, Request, Why};
+pub use messages::{Action, Connectionless, Defeat, Event, FailureReason, Question, Questions, Request};
 
 /// The staggered race of candidates for one connection.
 ///
@@ -225,7 +228,7 @@ impl Race {
         }
     }
 
-    fn ranked(&mut self, ranks: Vec<(CandidateId, Option<Service>)>, actions: &mut Vec<Action>) {
+    fn ranked(&mut self, ranks: Vec<(CandidateId, Option<ServiceParameters>)>, actions: &mut Vec<Action>) {
         if self.phase != Phase::Racing {
             return;
         }
@@ -264,7 +267,7 @@ impl Race {
             State::Running { .. } => self.attempt_failed(index, why, actions),
             State::Probing { .. } => {
                 self.entrants[index].state = State::Failed(why);
-                actions.push(Action::Record(id, Outcome::Failed(why)));
+                actions.push(Action::Record(id, AttemptOutcome::Failed(why)));
             }
             State::Waiting | State::Won { .. } | State::Failed(_) | State::Out(_) => {}
         }
@@ -309,7 +312,7 @@ impl Race {
             }
         }
         if self.phase == Phase::Racing && self.deadline() <= self.now {
-            self.lose(Why::Deadline, actions);
+            self.lose(FailureReason::Deadline, actions);
         }
     }
 

@@ -4,7 +4,7 @@ use hickory_resolver::proto::op::Message;
 use hickory_resolver::proto::rr::{Name, RData};
 
 use crate::resolve::service::{Understood, understand};
-use crate::resolve::{MAX_SERVICES, Target};
+use crate::resolve::{HostTarget, MAX_SERVICES};
 
 /// Reads any bytes as a message with service records, and as a host's name.
 ///
@@ -12,12 +12,12 @@ use crate::resolve::{MAX_SERVICES, Target};
 /// When the result exceeds a limit, is out of order, or is inconsistent.
 pub fn answer(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data)
-        && let Ok(Target::Name(name)) = Target::parse(text)
+        && let Ok(HostTarget::Name(name)) = HostTarget::parse(text)
     {
         assert!(name.is_ascii() && name.len() <= 255, "{name}");
         assert_eq!(
-            Target::parse(&name),
-            Ok(Target::Name(name.clone())),
+            HostTarget::parse(&name),
+            Ok(HostTarget::Name(name.clone())),
             "a name stays what it is"
         );
     }

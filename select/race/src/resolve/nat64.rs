@@ -20,7 +20,7 @@ impl Prefix {
     /// Returns the prefix of this length of an address; `None` if the length is not allowed, or the reserved
     /// octet is not zero.
     #[must_use]
-    pub fn of(address: Ipv6Addr, length: u8) -> Option<Prefix> {
+    pub fn from_address(address: Ipv6Addr, length: u8) -> Option<Prefix> {
         if !Prefix::LENGTHS.contains(&length) || address.octets()[Prefix::RESERVED] != 0 {
             return None;
         }
@@ -83,7 +83,7 @@ pub(crate) fn prefixes(answer: &[IpAddr]) -> Vec<Prefix> {
         };
         let all = Prefix::LENGTHS
             .iter()
-            .filter_map(|&length| Prefix::of(address, length));
+            .filter_map(|&length| Prefix::from_address(address, length));
         for prefix in all.filter(fits) {
             if !found.contains(&prefix) {
                 found.push(prefix);
@@ -115,14 +115,14 @@ mod tests {
     fn embedded_addresses_match_the_examples_of_rfc_6052() {
         let inner = Ipv4Addr::new(192, 0, 2, 33);
         for &(prefix, length, address) in EXAMPLES {
-            let prefix = Prefix::of(ip(prefix), length).expect("a prefix");
+            let prefix = Prefix::from_address(ip(prefix), length).expect("a prefix");
             assert_eq!(prefix.embed(inner), ip(address));
             assert_eq!(prefix.extract(ip(address)), Some(inner));
             assert_eq!(prefix.extract(ip("2600::1")), None);
         }
-        assert_eq!(Prefix::of(ip("2001:db8::"), 33), None);
+        assert_eq!(Prefix::from_address(ip("2001:db8::"), 33), None);
         assert_eq!(
-            Prefix::of(ip("2001:db8:0:0:100::"), 64),
+            Prefix::from_address(ip("2001:db8:0:0:100::"), 64),
             None,
             "bits 64 to 71 are zero"
         );
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn prefixes_are_found_by_the_well_known_addresses() {
         for &(prefix, length, _) in EXAMPLES {
-            let prefix = Prefix::of(ip(prefix), length).expect("a prefix");
+            let prefix = Prefix::from_address(ip(prefix), length).expect("a prefix");
             for known in WELL_KNOWN {
                 assert_eq!(prefixes(&[prefix.embed(known).into()]), [prefix]);
             }
@@ -142,7 +142,8 @@ mod tests {
             "2001:db8:122:344::192.0.0.170",
         ];
         let found = prefixes(&both.map(|text| ip(text).into()));
-        let expected = ["64:ff9b::", "2001:db8:122:344::"].map(|text| Prefix::of(ip(text), 96).expect("one"));
+        let expected =
+            ["64:ff9b::", "2001:db8:122:344::"].map(|text| Prefix::from_address(ip(text), 96).expect("one"));
         assert_eq!(found, expected);
         assert_eq!(prefixes(&[ip("2001:db8::1").into(), [192, 0, 0, 170].into()]), []);
     }

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::resolve::nat64::{IPV4_ONLY, Prefix, prefixes};
 use crate::resolve::service::{Understood, understand};
 use crate::resolve::target::as_dns;
-use crate::resolve::{BadName, Config, ConfigError, ResolveError, Services, Target};
+use crate::resolve::{BadName, Config, ConfigError, HostTarget, ResolveError, Services};
 
 /// The maximum number of addresses of one answer that are kept.
 pub const MAX_ADDRESSES: usize = 64;
@@ -30,7 +30,7 @@ const FOR_EVER: Duration = Duration::from_secs(86_400);
 pub struct Lookup {
     /// The name or address, as given.
     host: String,
-    target: Target,
+    target: HostTarget,
     /// The name of the service question.
     service: Option<String>,
     /// True if NAT64 addresses are wanted for an IPv4 address.
@@ -45,7 +45,7 @@ impl Lookup {
     /// When the text is not a valid host.
     pub fn addresses(host: &str) -> Result<Lookup, BadName> {
         let questions = vec![Question::Ipv6, Question::Ipv4];
-        let target = Target::parse(host)?;
+        let target = HostTarget::parse(host)?;
         Ok(Lookup {
             host: host.to_owned(),
             target,
@@ -60,10 +60,10 @@ impl Lookup {
     /// # Errors
     /// When the text is not a valid host.
     pub fn https(host: &str, port: u16) -> Result<Lookup, BadName> {
-        let target = Target::parse(host)?;
+        let target = HostTarget::parse(host)?;
         let service = match (&target, port) {
-            (Target::Name(name), 80 | 443) => Some(name.clone()),
-            (Target::Name(name), _) => Some(format!("_{port}._https.{name}")),
+            (HostTarget::Name(name), 80 | 443) => Some(name.clone()),
+            (HostTarget::Name(name), _) => Some(format!("_{port}._https.{name}")),
             _ => None,
         };
         // The service question comes first, because its answer has hints (version 3, hostname resolution).
@@ -107,12 +107,12 @@ pub struct Answer {
     /// The question that this answers.
     pub question: Question,
     /// The records, or the error.
-    pub result: Result<Records, ResolveError>,
+    pub result: Result<ResolvedRecords, ResolveError>,
 }
 
 /// The records that were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Records {
+pub struct ResolvedRecords {
     /// The addresses, in the order of the answer; empty for a service question.
     pub addresses: Vec<IpAddr>,
     /// The services, for a service question.
@@ -160,26 +160,28 @@ impl Resolver {
         answers
     }
 
-    async fn answer(&self, lookup: &Lookup, question: Question) -> Result<Records, ResolveError> {
+    async fn answer(&self, lookup: &Lookup, question: Question) -> Result<ResolvedRecords, ResolveError> {
         let local = |text: &str, all: &[IpAddr]| match of_family(all, question) {
             addresses if addresses.is_empty() => {
                 Err(ResolveError::NoRecord { name: text.to_owned(), question })
             }
-            addresses => Ok(Records { addresses, services: Services::default(), lives_for: FOR_EVER }),
+            addresses => {
+                Ok(ResolvedRecords { addresses, services: Services::default(), lives_for: FOR_EVER })
+            }
         };
         match (&lookup.target, question) {
-            (Target::Address(IpAddr::V4(address)), Question::Ipv6) if lookup.is_translated => {
+            (HostTarget::Address(IpAddr::V4(address)), Question::Ipv6) if lookup.is_translated => {
                 self.translated(*address).await
             }
-            (Target::Address(address), _) => local(&address.to_string(), &[*address]),
-            (Target::ThisHost, _) => local("localhost", &Target::LOOPBACK),
-            (Target::Nothing, _) => Err(ResolveError::NoSuchName { name: "invalid".to_owned() }),
-            (Target::Name(name), Question::Ipv4 | Question::Ipv6) => match self.in_hosts(name) {
+            (HostTarget::Address(address), _) => local(&address.to_string(), &[*address]),
+            (HostTarget::ThisHost, _) => local("localhost", &HostTarget::LOOPBACK),
+            (HostTarget::Nothing, _) => Err(ResolveError::NoSuchName { name: "invalid".to_owned() }),
+            (HostTarget::Name(name), Question::Ipv4 | Question::Ipv6) => match self.in_hosts(name) {
                 Some(addresses) => local(name, &addresses),
                 None => self.addresses(name, question).await,
             },
             // A name in the hosts file has only the addresses of the file, and no services.
-            (Target::Name(name), Question::Service) => match (self.in_hosts(name), &lookup.service) {
+            (HostTarget::Name(name), Question::Service) => match (self.in_hosts(name), &lookup.service) {
                 (None, Some(service)) => self.services(service).await,
                 _ => local(name, &[]),
             },
@@ -195,7 +197,7 @@ impl Resolver {
         (!found.is_empty()).then_some(found)
     }
 
-    async fn addresses(&self, name: &str, question: Question) -> Result<Records, ResolveError> {
+    async fn addresses(&self, name: &str, question: Question) -> Result<ResolvedRecords, ResolveError> {
         let kind = if question == Question::Ipv4 {
             RecordType::A
         } else {
@@ -212,7 +214,15 @@ impl Resolver {
         let addresses = of_family(&all, question);
         match addresses.is_empty() {
             true => Err(ResolveError::NoRecord { name: name.to_owned(), question }),
-            false => Ok(Records { addresses, services: Services::default(), lives_for: lives_for(&found) }),
+            false => {
+                Ok(
+                    ResolvedRecords {
+                        addresses,
+                        services: Services::default(),
+                        lives_for: lives_for(&found),
+                    },
+                )
+            }
         }
     }
 
@@ -254,7 +264,7 @@ impl Resolver {
     }
 
     /// Returns the addresses by which the network's NAT64 reaches this address.
-    async fn translated(&self, address: Ipv4Addr) -> Result<Records, ResolveError> {
+    async fn translated(&self, address: Ipv4Addr) -> Result<ResolvedRecords, ResolveError> {
         let prefixes = self.nat64().await?;
         let addresses: Vec<IpAddr> = prefixes
             .iter()
@@ -263,12 +273,14 @@ impl Resolver {
         match addresses.is_empty() {
             true => Err(ResolveError::NoRecord { name: address.to_string(), question: Question::Ipv6 }),
             // The resolver caches the prefixes as long as they are valid.
-            false => Ok(Records { addresses, services: Services::default(), lives_for: Duration::ZERO }),
+            false => {
+                Ok(ResolvedRecords { addresses, services: Services::default(), lives_for: Duration::ZERO })
+            }
         }
     }
 
     /// Asks for services, through aliases.
-    async fn services(&self, name: &str) -> Result<Records, ResolveError> {
+    async fn services(&self, name: &str) -> Result<ResolvedRecords, ResolveError> {
         let question = Question::Service;
         let none = || ResolveError::NoRecord { name: name.to_owned(), question };
         let (mut at, mut alias, mut lives) = (name.to_owned(), None, FOR_EVER);
@@ -314,14 +326,14 @@ impl Resolver {
                 }
                 Understood::Services(services) => {
                     let services = Services { alias, services };
-                    return Ok(Records { addresses: Vec::new(), services, lives_for: lives });
+                    return Ok(ResolvedRecords { addresses: Vec::new(), services, lives_for: lives });
                 }
             }
         }
         match alias {
             Some(_) => {
                 let services = Services { alias, services: Vec::new() };
-                Ok(Records { addresses: Vec::new(), services, lives_for: lives })
+                Ok(ResolvedRecords { addresses: Vec::new(), services, lives_for: lives })
             }
             None => Err(none()),
         }

@@ -18,12 +18,12 @@ pub struct Services {
     pub alias: Option<String>,
     /// The services in the order of their priority; services of equal priority are in a random order (RFC
     /// 9460, 2.4.1).
-    pub services: Vec<Service>,
+    pub services: Vec<ServiceRecord>,
 }
 
 /// A consistent record in ServiceMode whose mandatory keys are all supported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Service {
+pub struct ServiceRecord {
     /// SvcPriority, at least 1; lower comes first.
     pub priority: u16,
     /// The name whose addresses offer the service.
@@ -40,7 +40,7 @@ pub struct Service {
     pub ipv6_hints: Vec<Ipv6Addr>,
 }
 
-impl Service {
+impl ServiceRecord {
     /// Returns all hints, IPv6 first.
     pub fn hints(&self) -> impl Iterator<Item = IpAddr> {
         let ipv6 = self.ipv6_hints.iter().copied().map(IpAddr::V6);
@@ -62,7 +62,7 @@ pub(crate) enum Understood {
     /// The service does not exist: an alias to the root (RFC 9460, 2.5.1).
     Unavailable,
     /// The services of the records.
-    Services(Vec<Service>),
+    Services(Vec<ServiceRecord>),
 }
 
 /// Interprets the records of `owner`. If there is an alias, other records are ignored (RFC 9460, 2.4.1: in a
@@ -84,13 +84,13 @@ pub(crate) fn understand<'a>(owner: &Name, records: impl Iterator<Item = &'a SVC
 }
 
 /// Parses a record; `None` if it is inconsistent or requires an unsupported key.
-fn service(owner: &Name, record: &SVCB) -> Option<Service> {
+fn service(owner: &Name, record: &SVCB) -> Option<ServiceRecord> {
     let target = if record.target_name.is_root() {
         owner
     } else {
         &record.target_name
     };
-    let mut made = Service {
+    let mut made = ServiceRecord {
         priority: record.svc_priority,
         target: target.to_ascii().to_ascii_lowercase(),
         port: None,
@@ -161,7 +161,7 @@ mod tests {
         (SvcParamKey::Alpn, SvcParamValue::Alpn(Alpn(protocols)))
     }
 
-    fn services(records: &[SVCB]) -> Vec<Service> {
+    fn services(records: &[SVCB]) -> Vec<ServiceRecord> {
         match understand(&name("example.com."), records.iter()) {
             Understood::Services(services) => services,
             other => panic!("{other:?}"),

@@ -8,7 +8,7 @@ use hickory_resolver::proto::rr::domain::Label;
 
 /// The meaning of a text as a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum HostTarget {
     /// An address; IPv6 may be in brackets.
     Address(IpAddr),
     /// This host: `localhost`, and names under it (RFC 6761, 6.3).
@@ -29,20 +29,20 @@ pub struct BadName {
     pub why: String,
 }
 
-impl Target {
+impl HostTarget {
     /// Parses a text.
     ///
     /// # Errors
     /// When it is neither an address nor a name: empty, too long, or with a zone or an escape. A name with a
     /// number as its last label is also refused. Old resolvers take it for an address, and new ones do not
     /// (RFC 1123, 2.1).
-    pub fn parse(text: &str) -> Result<Target, BadName> {
+    pub fn parse(text: &str) -> Result<HostTarget, BadName> {
         let bad = |why: &str| BadName { text: text.chars().take(300).collect(), why: why.to_owned() };
         let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         if let Ok(address) = inner.unwrap_or(text).parse::<IpAddr>() {
             return match inner.is_some() && address.is_ipv4() {
                 true => Err(bad("only IPv6 addresses are written in brackets")),
-                false => Ok(Target::Address(address)),
+                false => Ok(HostTarget::Address(address)),
             };
         }
         if text.contains('%') {
@@ -57,13 +57,13 @@ impl Target {
         as_dns(&name).map_err(|error| bad(&error.to_string()))?;
         let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
         Ok(match last {
-            "localhost" => Target::ThisHost,
-            "invalid" => Target::Nothing,
+            "localhost" => HostTarget::ThisHost,
+            "invalid" => HostTarget::Nothing,
             _ if is_number(last) => {
                 return Err(bad("its last label is a number, but it is not an IPv4 \
                  address"));
             }
-            _ => Target::Name(name),
+            _ => HostTarget::Name(name),
         })
     }
 
@@ -126,20 +126,20 @@ fn is_number(label: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Target {
-        Target::Name(text.to_owned())
+    fn name(text: &str) -> HostTarget {
+        HostTarget::Name(text.to_owned())
     }
 
     #[test]
     fn addresses_and_names_are_parsed() {
         let cases = [
-            ("192.0.2.1", Target::Address(IpAddr::from([192, 0, 2, 1]))),
-            ("::1", Target::Address(Ipv6Addr::LOCALHOST.into())),
-            ("[::1]", Target::Address(Ipv6Addr::LOCALHOST.into())),
-            ("localhost", Target::ThisHost),
-            ("LocalHost.", Target::ThisHost),
-            ("a.localhost", Target::ThisHost),
-            ("x.invalid", Target::Nothing),
+            ("192.0.2.1", HostTarget::Address(IpAddr::from([192, 0, 2, 1]))),
+            ("::1", HostTarget::Address(Ipv6Addr::LOCALHOST.into())),
+            ("[::1]", HostTarget::Address(Ipv6Addr::LOCALHOST.into())),
+            ("localhost", HostTarget::ThisHost),
+            ("LocalHost.", HostTarget::ThisHost),
+            ("a.localhost", HostTarget::ThisHost),
+            ("x.invalid", HostTarget::Nothing),
             ("WWW.Example.org", name("www.example.org")),
             ("www.example.org.", name("www.example.org.")),
             ("www", name("www")),
@@ -151,7 +151,7 @@ mod tests {
             ("0x.example", name("0x.example")),
         ];
         for (text, expected) in cases {
-            assert_eq!(Target::parse(text), Ok(expected), "{text}");
+            assert_eq!(HostTarget::parse(text), Ok(expected), "{text}");
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
                 _ => char::from_u32(0xff00 + u32::from(other) - 0x20).expect("a character"),
             };
             let text = format!("{}{wide}{}.example", char::from(first), char::from(last));
-            assert!(Target::parse(&text).is_err(), "{text}");
+            assert!(HostTarget::parse(&text).is_err(), "{text}");
         }
         // U+2100 is `a/c`, U+2048 `?!`, U+FE68 a small `\`, U+FF0E a dot, which would make two labels of one.
         for text in [
@@ -180,14 +180,14 @@ mod tests {
             "a\u{fe68}b.example",
             "a\u{ff0e}b.example",
         ] {
-            assert!(Target::parse(text).is_err(), "{text}");
+            assert!(HostTarget::parse(text).is_err(), "{text}");
         }
         assert!(
-            Target::parse("２１３０７０６４３３").is_err(),
+            HostTarget::parse("２１３０７０６４３３").is_err(),
             "a number in full width"
         );
-        assert_eq!(Target::parse("ｌｏｃａｌｈｏｓｔ"), Ok(Target::ThisHost));
-        assert_eq!(Target::parse("ＷＷＷ.example"), Ok(name("www.example")));
+        assert_eq!(HostTarget::parse("ｌｏｃａｌｈｏｓｔ"), Ok(HostTarget::ThisHost));
+        assert_eq!(HostTarget::parse("ＷＷＷ.example"), Ok(name("www.example")));
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
             &long,
             &longest,
         ] {
-            let error = Target::parse(text).expect_err(text);
+            let error = HostTarget::parse(text).expect_err(text);
             assert!(
                 error
                     .to_string()

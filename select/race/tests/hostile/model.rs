@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hawser_race::{
-    Action, Cache, Candidate, CandidateId, Connectionless, Event, Failure, Family, Handshake, Key, Knowledge,
-    Limits, Outcome, Profile, Question, Questions, Race, Request, Security, Service,
+    Action, AttemptOutcome, Cache, CacheKey, CacheLimits, Candidate, CandidateId, Connectionless, Event,
+    Failure, Family, Handshake, Knowledge, Profile, Question, Questions, Race, Request, Security,
+    ServiceParameters,
 };
 use hawser_time::Instant;
 
@@ -32,7 +33,7 @@ pub(crate) fn race(data: &[u8]) {
     };
     let [ipv4, ipv6, service] = [(); 3].map(|()| u16::from(bytes.next() % 3));
     let questions = Questions { ipv4, ipv6, service };
-    let limits = Limits { entries: 8, ..Limits::default() };
+    let limits = CacheLimits { entries: 8, ..CacheLimits::default() };
     let mut judge = Judge {
         race: Race::new(profile.clone(), request.clone(), questions, Instant::ORIGIN),
         cache: Cache::new(limits),
@@ -64,7 +65,7 @@ pub(crate) fn race(data: &[u8]) {
 struct Judge {
     race: Race,
     cache: Cache,
-    limits: Limits,
+    limits: CacheLimits,
     request: Request,
     /// Running attempts and probes.
     open: BTreeSet<CandidateId>,
@@ -121,7 +122,7 @@ impl Judge {
             0 => Knowledge::Won { took: Duration::from_millis(u64::from(number)) },
             1 => Knowledge::Blocked { probe: true },
             2 => Knowledge::Lost { probe: number > 127 },
-            _ => self.cache.consult(&Key::of(&"net".into(), &made), self.now),
+            _ => self.cache.consult(&CacheKey::new(&"net".into(), &made), self.now),
         };
         made
     }
@@ -172,10 +173,10 @@ impl Judge {
         assert!(self.open.insert(id), "{id:?} is started twice at once");
     }
 
-    fn record(&mut self, id: CandidateId, outcome: Outcome) {
+    fn record(&mut self, id: CandidateId, outcome: AttemptOutcome) {
         let candidate = self.race.candidate(id).expect("it was given");
         self.cache
-            .record(Key::of(&"net".into(), candidate), outcome, self.now);
+            .record(CacheKey::new(&"net".into(), candidate), outcome, self.now);
         assert!(
             self.cache.len() <= self.limits.entries,
             "{} entries",
@@ -190,8 +191,8 @@ impl Judge {
     }
 }
 
-fn service(byte: u8) -> Option<Service> {
-    (byte < 128).then_some(Service { priority: u16::from(byte / 4), is_choice: byte & 2 == 0 })
+fn service(byte: u8) -> Option<ServiceParameters> {
+    (byte < 128).then_some(ServiceParameters { priority: u16::from(byte / 4), is_choice: byte & 2 == 0 })
 }
 
 fn security(byte: u8) -> Security {

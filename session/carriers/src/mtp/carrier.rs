@@ -51,7 +51,7 @@ impl Carrier for MtpCarrier {
     }
 
     fn statistics(&mut self) -> Statistics {
-        observables::of(self.stream.transport().observe_all(self.variables))
+        observables::statistics(self.stream.transport().observe_all(self.variables))
     }
 
     fn exporter(&self) -> Option<[u8; 32]> {

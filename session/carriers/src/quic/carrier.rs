@@ -14,7 +14,7 @@ use bytes::Bytes;
 use quinn::crypto::rustls::HandshakeData;
 use quinn::{Connection, RecvStream, SendStream, VarInt};
 
-use crate::quic::figures::{Figures, Observed};
+use crate::quic::figures::{ControllerStatistics, Observed};
 
 /// Bytes that are buffered beyond the congestion window, so that it never runs dry between two events.
 const MARGIN: u64 = 65_536;
@@ -30,7 +30,7 @@ pub struct QuicCarrier {
     connection: Connection,
     send: SendStream,
     receive: RecvStream,
-    figures: Arc<Figures>,
+    figures: Arc<ControllerStatistics>,
     local: SocketAddr,
     interface: Option<String>,
     /// The receive window once the peer has proved that the carrier belongs to a session, if that is larger
@@ -51,7 +51,7 @@ impl QuicCarrier {
         interface: Option<String>,
         widens_to: Option<VarInt>,
     ) -> Self {
-        let figures = Observed::of(&connection);
+        let figures = Observed::from_connection(&connection);
         Self {
             connection,
             send,

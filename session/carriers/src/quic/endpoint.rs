@@ -11,7 +11,7 @@ use quinn::{ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, T
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::quic::carrier::QuicCarrier;
-use crate::quic::error::{Broken, QuicError};
+use crate::quic::error::{ConnectionBroken, QuicError};
 use crate::quic::figures::ObservedFactory;
 use crate::quic::streams::QuicConnection;
 
@@ -154,7 +154,7 @@ impl QuicEndpoint {
         tls: Arc<rustls::ClientConfig>,
     ) -> Result<QuicCarrier, QuicError> {
         let connection = self.handshake(peer, name, tls, 1).await?;
-        let (send, receive) = connection.open_bi().await.map_err(Broken::with(peer))?;
+        let (send, receive) = connection.open_bi().await.map_err(ConnectionBroken::with(peer))?;
         Ok(QuicCarrier::new(
             connection,
             send,
@@ -197,7 +197,7 @@ impl QuicEndpoint {
             .endpoint
             .connect_with(config, peer, name)
             .map_err(|error| QuicError::Connect { peer, error })?;
-        Ok(connecting.await.map_err(Broken::with(peer))?)
+        Ok(connecting.await.map_err(ConnectionBroken::with(peer))?)
     }
 
     fn local(&self) -> SocketAddr {
@@ -282,10 +282,13 @@ impl QuicIncoming {
 
     /// Performs the handshake, and waits for the carrier's stream for as long as the connection lives. The
     /// caller limits the time.
-    pub async fn accept(self) -> Result<QuicCarrier, Broken> {
+    pub async fn accept(self) -> Result<QuicCarrier, ConnectionBroken> {
         let peer = self.incoming.remote_address();
-        let connection = self.incoming.await.map_err(Broken::with(peer))?;
-        let (send, receive) = connection.accept_bi().await.map_err(Broken::with(peer))?;
+        let connection = self.incoming.await.map_err(ConnectionBroken::with(peer))?;
+        let (send, receive) = connection
+            .accept_bi()
+            .await
+            .map_err(ConnectionBroken::with(peer))?;
         let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
         Ok(QuicCarrier::new(
             connection,
@@ -300,9 +303,9 @@ impl QuicIncoming {
     /// Performs the handshake, and leaves the streams to the caller. The caller then uses
     /// [`QuicConnection::into_carrier`] if the connection belongs to a session, and [`QuicConnection::admit`]
     /// otherwise.
-    pub async fn handshake(self) -> Result<QuicConnection, Broken> {
+    pub async fn handshake(self) -> Result<QuicConnection, ConnectionBroken> {
         let peer = self.incoming.remote_address();
-        let connection = self.incoming.await.map_err(Broken::with(peer))?;
+        let connection = self.incoming.await.map_err(ConnectionBroken::with(peer))?;
         let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
         Ok(QuicConnection::new(
             connection,

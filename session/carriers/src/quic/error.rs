@@ -30,7 +30,7 @@ pub enum QuicError {
     },
     /// The connection began and failed.
     #[error(transparent)]
-    Broken(#[from] Broken),
+    Broken(#[from] ConnectionBroken),
 }
 
 impl QuicError {
@@ -65,7 +65,7 @@ impl From<QuicError> for io::Error {
 /// A connection has ended, or could not be established.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("QUIC with {peer} failed: {error}")]
-pub struct Broken {
+pub struct ConnectionBroken {
     /// The peer.
     pub peer: SocketAddr,
     /// The reason.
@@ -73,9 +73,9 @@ pub struct Broken {
     pub error: ConnectionError,
 }
 
-impl Broken {
-    pub(crate) fn with(peer: SocketAddr) -> impl FnOnce(ConnectionError) -> Broken {
-        move |error| Broken { peer, error }
+impl ConnectionBroken {
+    pub(crate) fn with(peer: SocketAddr) -> impl FnOnce(ConnectionError) -> ConnectionBroken {
+        move |error| ConnectionBroken { peer, error }
     }
 
     /// Returns true if a TLS handshake failed (RFC 9001, 4.8: errors 0x100 to 0x1ff).
@@ -109,8 +109,8 @@ impl Broken {
     }
 }
 
-impl From<Broken> for io::Error {
-    fn from(broken: Broken) -> Self {
+impl From<ConnectionBroken> for io::Error {
+    fn from(broken: ConnectionBroken) -> Self {
         Self::new(broken.kind(), broken)
     }
 }

@@ -15,7 +15,7 @@ use crate::quic::endpoint::Congestion;
 
 /// The figures that a connection's controller has observed.
 #[derive(Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct ControllerStatistics {
     sent: AtomicU64,
     acked: AtomicU64,
     lost: AtomicU64,
@@ -36,7 +36,7 @@ struct Rounds {
     rate: u64,
 }
 
-impl Figures {
+impl ControllerStatistics {
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight.load(Relaxed)
     }
@@ -81,7 +81,7 @@ impl Figures {
     }
 }
 
-/// Creates congestion controllers that report their [`Figures`].
+/// Creates congestion controllers that report their [`ControllerStatistics`].
 pub(crate) struct ObservedFactory {
     inner: Arc<dyn ControllerFactory + Send + Sync>,
     is_tolerant: bool,
@@ -154,12 +154,12 @@ impl Tolerance {
 pub(crate) struct Observed {
     inner: Box<dyn Controller>,
     tolerance: Option<Tolerance>,
-    figures: Arc<Figures>,
+    figures: Arc<ControllerStatistics>,
 }
 
 impl Observed {
     /// Returns the figures of a connection whose controllers come from [`ObservedFactory`].
-    pub(crate) fn of(connection: &quinn::Connection) -> Arc<Figures> {
+    pub(crate) fn from_connection(connection: &quinn::Connection) -> Arc<ControllerStatistics> {
         match connection.congestion_state().into_any().downcast::<Self>() {
             Ok(observed) => observed.figures,
             Err(_) => Arc::default(),

@@ -11,7 +11,7 @@ use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::quic::carrier::{QuicCarrier, describe};
-use crate::quic::error::Broken;
+use crate::quic::error::ConnectionBroken;
 
 /// A connection. Clones share it. It ends when all of them and all of its streams are dropped.
 #[derive(Clone, Debug)]
@@ -49,20 +49,20 @@ impl QuicConnection {
     }
 
     /// Opens a stream. The peer learns of it with its first byte.
-    pub async fn open(&self) -> Result<QuicStream, Broken> {
+    pub async fn open(&self) -> Result<QuicStream, ConnectionBroken> {
         let (send, receive) = self.connection.open_bi().await.map_err(self.broken())?;
         Ok(QuicStream { connection: self.clone(), send, receive, stopped: None })
     }
 
     /// Waits for the next stream that the peer opens.
-    pub async fn accept(&self) -> Result<QuicStream, Broken> {
+    pub async fn accept(&self) -> Result<QuicStream, ConnectionBroken> {
         let (send, receive) = self.connection.accept_bi().await.map_err(self.broken())?;
         Ok(QuicStream { connection: self.clone(), send, receive, stopped: None })
     }
 
     /// Waits for the single stream of a session's carrier, for as long as the connection lives. The caller
     /// limits the time.
-    pub async fn into_carrier(self) -> Result<QuicCarrier, Broken> {
+    pub async fn into_carrier(self) -> Result<QuicCarrier, ConnectionBroken> {
         let (send, receive) = self.connection.accept_bi().await.map_err(self.broken())?;
         let Self { connection, local, interface, widens_to } = self;
         Ok(QuicCarrier::new(
@@ -70,8 +70,8 @@ impl QuicConnection {
         ))
     }
 
-    fn broken(&self) -> impl FnOnce(ConnectionError) -> Broken + use<> {
-        Broken::with(self.connection.remote_address())
+    fn broken(&self) -> impl FnOnce(ConnectionError) -> ConnectionBroken + use<> {
+        ConnectionBroken::with(self.connection.remote_address())
     }
 }
 

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use tokio::net::UnixStream;
 
 use crate::sctp::path::{PathEvent, PathStatistics};
-use crate::sctp::process::Process;
-use crate::sctp::protocol::Order;
+use crate::sctp::process::StackProcess;
+use crate::sctp::protocol::ProcessOrder;
 use crate::sctp::queue::take;
 use crate::sctp::remote::Remote;
 
@@ -27,7 +27,7 @@ pub struct SctpCarrier {
     id: u64,
     stream: UnixStream,
     remote: Arc<Remote>,
-    process: Arc<Process>,
+    process: Arc<StackProcess>,
     /// The number of bytes accepted.
     written: u64,
     /// True if this side has announced the end of its data.
@@ -41,7 +41,7 @@ impl SctpCarrier {
         id: u64,
         stream: Stream,
         remote: Arc<Remote>,
-        process: Arc<Process>,
+        process: Arc<StackProcess>,
     ) -> io::Result<Self> {
         Ok(Self {
             id,
@@ -183,7 +183,7 @@ impl Carrier for SctpCarrier {
             self.finished = true;
             // If the stream or the process is gone, the end is already known.
             let _ = rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write);
-            let _ = self.process.order(Order::Finish { id: self.id }, None);
+            let _ = self.process.order(ProcessOrder::Finish { id: self.id }, None);
         }
         self.remote.poll_finished(cx).map(Ok)
     }
@@ -194,7 +194,7 @@ impl Carrier for SctpCarrier {
             // Without a process, there is no association to abort.
             let _ = self
                 .process
-                .order(Order::End { id: self.id, at_once: true }, None);
+                .order(ProcessOrder::End { id: self.id, at_once: true }, None);
         }
     }
 }

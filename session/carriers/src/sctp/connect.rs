@@ -12,14 +12,14 @@ use tokio::task::JoinSet;
 use crate::sctp::carrier::SctpCarrier;
 use crate::sctp::error::{Fault, SctpError};
 use crate::sctp::options::SctpOptions;
-use crate::sctp::process::Process;
-use crate::sctp::protocol::Order;
-use crate::sctp::stack::Stack;
+use crate::sctp::process::StackProcess;
+use crate::sctp::protocol::ProcessOrder;
+use crate::sctp::stack::SctpStack;
 
 /// The maximum number of addresses of an association at each end.
 const ADDRESSES: usize = 8;
 
-impl Stack {
+impl SctpStack {
     /// Connects to the peer that has all these addresses, from all of `locals`, or from any address of this
     /// machine if there are none. Each address is one path at its end.
     ///
@@ -37,7 +37,7 @@ impl Stack {
         check(peers, locals)?;
         let (id, stream, theirs, remote) = self.process.expect()?;
         let mut attempt = Attempt { process: &self.process, id: Some(id) };
-        let order = Order::Connect {
+        let order = ProcessOrder::Connect {
             id,
             peers: peers.into(),
             locals: locals.into(),
@@ -71,7 +71,7 @@ impl Stack {
 
 /// An association that is being set up. If it is dropped, the association ends at once.
 struct Attempt<'a> {
-    process: &'a Arc<Process>,
+    process: &'a Arc<StackProcess>,
     id: Option<u64>,
 }
 

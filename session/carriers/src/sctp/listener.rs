@@ -12,10 +12,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::sctp::carrier::SctpCarrier;
 use crate::sctp::error::{Fault, SctpError};
 use crate::sctp::options::SctpOptions;
-use crate::sctp::process::Process;
-use crate::sctp::protocol::Order;
+use crate::sctp::process::StackProcess;
+use crate::sctp::protocol::ProcessOrder;
 use crate::sctp::remote::Remote;
-use crate::sctp::stack::Stack;
+use crate::sctp::stack::SctpStack;
 
 /// The number of associations that the process accepts before the program takes them. Others wait in the
 /// library.
@@ -50,8 +50,8 @@ impl Listening {
         receiver
     }
 
-    pub(crate) fn order(&self, id: u64) -> Order {
-        Order::Listen {
+    pub(crate) fn order(&self, id: u64) -> ProcessOrder {
+        ProcessOrder::Listen {
             id,
             addresses: self.addresses.clone(),
             port: self.port,
@@ -81,13 +81,13 @@ impl Listening {
 
 /// A listening socket, at several addresses at once.
 pub struct SctpListener {
-    process: Arc<Process>,
+    process: Arc<StackProcess>,
     listening: Arc<Listening>,
     local: Vec<SocketAddr>,
     accepted: tokio::sync::Mutex<UnboundedReceiver<Accepted>>,
 }
 
-impl Stack {
+impl SctpStack {
     /// Accepts associations on this SCTP port at these addresses. To use several paths, a server needs an
     /// address on each.
     ///

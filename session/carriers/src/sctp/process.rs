@@ -22,7 +22,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use crate::sctp::error::{Fault, SctpError};
 use crate::sctp::helper;
 use crate::sctp::listener::{Listening, OFFERS};
-use crate::sctp::protocol::{self, CONTROL, Cause, Order, Report, Setup, VARIABLE};
+use crate::sctp::protocol::{self, CONTROL, CloseCause, ProcessOrder, ProcessReport, ProcessSetup, VARIABLE};
 use crate::sctp::remote::Remote;
 use crate::sctp::udp::Sockets;
 
@@ -40,10 +40,10 @@ const LASTED: Duration = Duration::from_secs(30);
 /// The buffer of each stream to the process, in bytes. Urgent data cannot overtake its contents.
 const STREAM: usize = 32_768;
 
-type Outgoing = (Order, Option<OwnedFd>);
+type Outgoing = (ProcessOrder, Option<OwnedFd>);
 
 /// A stack's process, which ends when the value is dropped.
-pub(crate) struct Process {
+pub(crate) struct StackProcess {
     shared: Arc<Shared>,
     pub(crate) udp_port: u16,
 }
@@ -67,10 +67,10 @@ struct Table {
     listeners: HashMap<u64, Weak<Listening>>,
 }
 
-impl Process {
+impl StackProcess {
     /// Starts the process with these sockets.
     pub(crate) fn start(sockets: Sockets, udp_port: u16) -> Result<Arc<Self>, SctpError> {
-        let setup = Setup {
+        let setup = ProcessSetup {
             udp_port,
             v4: sockets.v4.is_some(),
             v6: sockets.v6.is_some(),
@@ -107,7 +107,7 @@ impl Process {
     ///
     /// # Errors
     /// There is no process at present.
-    pub(crate) fn order(&self, order: Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
+    pub(crate) fn order(&self, order: ProcessOrder, descriptor: Option<OwnedFd>) -> io::Result<()> {
         self.shared.table.lock().order(order, descriptor)
     }
 
@@ -116,7 +116,7 @@ impl Process {
         let mut table = self.shared.table.lock();
         table.associations.remove(&id);
         // If there is no process, the association no longer exists.
-        let _ = table.order(Order::End { id, at_once }, None);
+        let _ = table.order(ProcessOrder::End { id, at_once }, None);
     }
 
     /// Starts a listener, and waits until it listens.
@@ -147,11 +147,11 @@ impl Process {
             table.offers.remove(&id);
             table.associations.remove(&id);
         }
-        let _ = table.order(Order::End { id, at_once: true }, None);
+        let _ = table.order(ProcessOrder::End { id, at_once: true }, None);
     }
 }
 
-impl Drop for Process {
+impl Drop for StackProcess {
     fn drop(&mut self) {
         self.shared.close();
     }
@@ -163,7 +163,7 @@ impl Table {
         self.next
     }
 
-    fn order(&mut self, order: Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
+    fn order(&mut self, order: ProcessOrder, descriptor: Option<OwnedFd>) -> io::Result<()> {
         let sent = self
             .orders
             .as_ref()
@@ -206,7 +206,7 @@ impl Table {
     fn offer(&mut self, listener: u64, listening: &Arc<Listening>) -> io::Result<()> {
         let (ours, theirs) = pair()?;
         let id = self.number();
-        self.order(Order::Offer { listener, id }, Some(theirs))?;
+        self.order(ProcessOrder::Offer { listener, id }, Some(theirs))?;
         self.associations.insert(id, Arc::default());
         self.offers.insert(id, (ours, listening.clone()));
         Ok(())
@@ -316,20 +316,20 @@ impl Shared {
 
     /// Takes the process's reports until it ends.
     fn attend(&self, control: &Arc<OwnedFd>, begun: &SyncSender<Result<(), Fault>>) -> Result<Over, Fault> {
-        let mut watch = Watch::default();
+        let mut watch = LivenessMonitor::default();
         let started = Instant::now();
         let mut asked = Instant::now();
         let mut is_ready = false;
         loop {
-            match protocol::receive::<Report>(control, RecvFlags::empty()) {
-                Ok(Some((Report::Ready, _))) => {
+            match protocol::receive::<ProcessReport>(control, RecvFlags::empty()) {
+                Ok(Some((ProcessReport::Ready, _))) => {
                     is_ready = true;
                     self.begin(control.clone())?;
                     // Only the start of the first process is awaited.
                     let _ = begun.try_send(Ok(()));
                 }
-                Ok(Some((Report::Unable(fault), _))) => return Err(fault),
-                Ok(Some((Report::Beat(counts), _))) => watch.note(counts),
+                Ok(Some((ProcessReport::Unable(fault), _))) => return Err(fault),
+                Ok(Some((ProcessReport::Beat(counts), _))) => watch.note(counts),
                 Ok(Some((report, _))) => self.take(report),
                 Ok(None) if self.table.lock().closing => return Ok(Over::Closed),
                 Ok(None) if is_ready => return Ok(Over::Gone),
@@ -352,7 +352,7 @@ impl Shared {
                     return Ok(Over::Gone);
                 }
                 let mut table = self.table.lock();
-                let _ = table.order(Order::Beat, None);
+                let _ = table.order(ProcessOrder::Beat, None);
                 table.complete_all();
             }
         }
@@ -376,18 +376,18 @@ impl Shared {
         Ok(())
     }
 
-    fn take(&self, report: Report) {
+    fn take(&self, report: ProcessReport) {
         let mut table = self.table.lock();
         match report {
-            Report::Ready | Report::Unable(_) | Report::Beat(_) => {}
-            Report::Listening { id, addresses } => table.answer(id, Ok(addresses)),
-            Report::Failed { id, fault } => {
+            ProcessReport::Ready | ProcessReport::Unable(_) | ProcessReport::Beat(_) => {}
+            ProcessReport::Listening { id, addresses } => table.answer(id, Ok(addresses)),
+            ProcessReport::Failed { id, fault } => {
                 table.answer(id, Err(fault.clone()));
                 if let Some(remote) = table.associations.remove(&id) {
                     remote.fail(fault);
                 }
             }
-            Report::Up { id, view } => {
+            ProcessReport::Up { id, view } => {
                 let Some(remote) = table.associations.get(&id).cloned() else {
                     return;
                 };
@@ -396,10 +396,10 @@ impl Shared {
                     listening.push(id, stream, remote);
                 }
             }
-            Report::Changed { id, view } => table.with(id, |remote| remote.change(view)),
-            Report::Trying { id } => table.with(id, Remote::try_it),
-            Report::Finished { id } => table.with(id, Remote::finish),
-            Report::Ended { id, cause } => table.with(id, |remote| remote.end(cause)),
+            ProcessReport::Changed { id, view } => table.with(id, |remote| remote.change(view)),
+            ProcessReport::Trying { id } => table.with(id, Remote::try_it),
+            ProcessReport::Finished { id } => table.with(id, Remote::finish),
+            ProcessReport::Ended { id, cause } => table.with(id, |remote| remote.end(cause)),
         }
     }
 
@@ -409,7 +409,7 @@ impl Shared {
         table.offers.clear();
         for (_, remote) in table.associations.drain() {
             remote.fail(Fault::Gone);
-            remote.end(Some(Cause::Reset));
+            remote.end(Some(CloseCause::Reset));
         }
     }
 }
@@ -448,13 +448,13 @@ fn write(control: &OwnedFd, outgoing: &Receiver<Outgoing>) {
 
 /// Evaluates the process's signs of life.
 #[derive(Debug, Default)]
-struct Watch {
+struct LivenessMonitor {
     counts: Vec<u64>,
     /// The number of intervals in which not all threads gave one.
     silent: u32,
 }
 
-impl Watch {
+impl LivenessMonitor {
     /// Takes the counts of the threads. A working thread increases its own.
     fn note(&mut self, counts: Vec<u64>) {
         let all_grew =
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn one_silent_thread_makes_the_process_silent() {
-        let mut watch = Watch::default();
+        let mut watch = LivenessMonitor::default();
         watch.note(vec![1, 1]);
         for round in 2..100 {
             watch.note(vec![round, round]);

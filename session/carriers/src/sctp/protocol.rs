@@ -23,14 +23,14 @@ use crate::sctp::path::{PathEvent, PathStatistics};
 
 /// The maximum length of a message, in bytes.
 const LONGEST: usize = 65_536;
-/// The environment variable that makes a program its own SCTP process. It contains a [`Setup`].
+/// The environment variable that makes a program its own SCTP process. It contains a [`ProcessSetup`].
 pub(crate) const VARIABLE: &str = "HAWSER_SCTP_PROCESS";
 /// The first descriptor of the process, its end of the socket pair. The UDP sockets follow.
 pub(crate) const CONTROL: i32 = 3;
 
 /// The initial state of the process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Setup {
+pub(crate) struct ProcessSetup {
     pub(crate) udp_port: u16,
     /// True if there is a UDP socket of the family.
     pub(crate) v4: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Setup {
 
 /// An order to the process. The program assigns the numbers of associations and listeners.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum ProcessOrder {
     /// Connect an association; the descriptor is its stream.
     Connect {
         id: u64,
@@ -63,7 +63,7 @@ pub(crate) enum Order {
 
 /// A report of the process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum ProcessReport {
     /// The process has started.
     Ready,
     /// The process could not start.
@@ -83,18 +83,18 @@ pub(crate) enum Report {
     /// The peer has all written data.
     Finished { id: u64 },
     /// The peer sends no more. Its direction has ended, or the whole association, for this cause.
-    Ended { id: u64, cause: Option<Cause> },
+    Ended { id: u64, cause: Option<CloseCause> },
 }
 
 /// The cause of an association's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Cause {
+pub(crate) enum CloseCause {
     Reset,
     TimedOut,
     Closed,
 }
 
-impl From<io::ErrorKind> for Cause {
+impl From<io::ErrorKind> for CloseCause {
     fn from(kind: io::ErrorKind) -> Self {
         match kind {
             io::ErrorKind::TimedOut => Self::TimedOut,
@@ -104,12 +104,12 @@ impl From<io::ErrorKind> for Cause {
     }
 }
 
-impl From<Cause> for io::Error {
-    fn from(cause: Cause) -> Self {
+impl From<CloseCause> for io::Error {
+    fn from(cause: CloseCause) -> Self {
         match cause {
-            Cause::Reset => io::ErrorKind::ConnectionReset.into(),
-            Cause::TimedOut => io::ErrorKind::TimedOut.into(),
-            Cause::Closed => io::ErrorKind::BrokenPipe.into(),
+            CloseCause::Reset => io::ErrorKind::ConnectionReset.into(),
+            CloseCause::TimedOut => io::ErrorKind::TimedOut.into(),
+            CloseCause::Closed => io::ErrorKind::BrokenPipe.into(),
         }
     }
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::sctp::error::Fault;
 use crate::sctp::path::PathEvent;
-use crate::sctp::protocol::{Cause, View};
+use crate::sctp::protocol::{CloseCause, View};
 
 /// The number of path events that are kept until they are read. The oldest are dropped.
 const EVENTS: usize = 64;
@@ -26,7 +26,7 @@ struct State {
     trying: bool,
     finished: bool,
     /// Set at the end of the peer's direction, with the cause if the whole association is over.
-    end: Option<Option<Cause>>,
+    end: Option<Option<CloseCause>>,
     events: VecDeque<PathEvent>,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -62,7 +62,7 @@ impl Remote {
     }
 
     /// Records the end. The first cause is kept.
-    pub(crate) fn end(&self, cause: Option<Cause>) {
+    pub(crate) fn end(&self, cause: Option<CloseCause>) {
         self.with(|state| {
             if state.end.flatten().is_none() {
                 state.end = Some(cause);
@@ -104,7 +104,7 @@ impl Remote {
     }
 
     /// Waits for the process's report of the end of the data, with its cause.
-    pub(crate) fn poll_end(&self, cx: &Context<'_>) -> Poll<Option<Cause>> {
+    pub(crate) fn poll_end(&self, cx: &Context<'_>) -> Poll<Option<CloseCause>> {
         let mut state = self.state.lock();
         match state.end {
             Some(end) => Poll::Ready(end),
@@ -126,12 +126,12 @@ impl Remote {
     }
 
     /// Returns the cause if the association is over.
-    pub(crate) fn cause(&self) -> Option<Cause> {
+    pub(crate) fn cause(&self) -> Option<CloseCause> {
         self.state.lock().end.flatten()
     }
 
     /// Waits for that cause.
-    pub(crate) fn poll_cause(&self, cx: &Context<'_>) -> Poll<Cause> {
+    pub(crate) fn poll_cause(&self, cx: &Context<'_>) -> Poll<CloseCause> {
         let mut state = self.state.lock();
         match state.end.flatten() {
             Some(cause) => Poll::Ready(cause),

@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::sctp::error::{FILE, SctpError};
-use crate::sctp::process::Process;
+use crate::sctp::process::StackProcess;
 use crate::sctp::udp;
 
 /// The stack of all connections that need no port of their own.
-static SHARED: Mutex<Option<Stack>> = Mutex::new(None);
+static SHARED: Mutex<Option<SctpStack>> = Mutex::new(None);
 
 /// The loader's reason why the library is absent. It is looked for only once in a process.
 static ABSENT: OnceLock<String> = OnceLock::new();
@@ -18,11 +18,11 @@ static ABSENT: OnceLock<String> = OnceLock::new();
 /// An SCTP stack: usrsctp in UDP (RFC 6951), with its port, in a process of its own. It ends when the last
 /// value that uses it is dropped.
 #[derive(Clone)]
-pub struct Stack {
-    pub(crate) process: Arc<Process>,
+pub struct SctpStack {
+    pub(crate) process: Arc<StackProcess>,
 }
 
-impl Stack {
+impl SctpStack {
     /// Opens a stack with this UDP port at all addresses. Without a port, returns the program's shared stack,
     /// which is started if necessary. A stack belongs to the network namespace of the thread that starts it,
     /// and knows the addresses that the machine has at that time.
@@ -40,12 +40,12 @@ impl Stack {
         }
     }
 
-    /// Returns the program's shared stack, like [`Stack::open`] without a port. The stack is started in a
+    /// Returns the program's shared stack, like [`SctpStack::open`] without a port. The stack is started in a
     /// thread of its own, in the network namespace of the caller, so that other tasks of the runtime
     /// continue.
     ///
     /// # Errors
-    /// Those of [`Stack::open`].
+    /// Those of [`SctpStack::open`].
     pub async fn shared() -> Result<Self, SctpError> {
         if let Some(stack) = SHARED.try_lock().and_then(|shared| shared.clone()) {
             return Ok(stack);
@@ -64,13 +64,13 @@ impl Stack {
     /// are not received.
     ///
     /// # Errors
-    /// Those of [`Stack::open`].
+    /// Those of [`SctpStack::open`].
     pub fn bind(addresses: &[IpAddr], udp_port: u16) -> Result<Self, SctpError> {
         if let Some(reason) = ABSENT.get().cloned() {
             return Err(SctpError::NoLibrary { library: FILE, reason });
         }
         let (sockets, udp_port) = udp::open(addresses, udp_port)?;
-        let process = Process::start(sockets, udp_port).inspect_err(|error| {
+        let process = StackProcess::start(sockets, udp_port).inspect_err(|error| {
             if let SctpError::NoLibrary { reason, .. } = error {
                 // Another thread may have set it already.
                 let _ = ABSENT.set(reason.clone());

@@ -14,9 +14,9 @@ use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
 use tracing::{debug, info};
 
-use crate::tcp::ahead::Ahead;
 use crate::tcp::options::{SMALL_SEGMENT, TcpOptions};
 use crate::tcp::socket::{open, reset_on_close, tune};
+use crate::tcp::unsent_limit::UnsentLimit;
 use crate::tcp::{info, socket};
 
 /// The time after which a second TLS handshake with small packets runs beside a client's first one; four
@@ -29,7 +29,7 @@ pub struct TcpCarrier {
     stream: MaybeTls<TcpStream>,
     options: TcpOptions,
     /// Adapts the kernel's unsent bytes. `None` if the options fix their number.
-    ahead: Option<Ahead>,
+    ahead: Option<UnsentLimit>,
     /// True if no more data can arrive, because an MPTCP connection has no subflows left.
     is_cut: bool,
     /// True if a handshake with long packets stalled, and one with small ones succeeded.
@@ -154,7 +154,7 @@ impl TcpIncoming {
 impl TcpCarrier {
     fn new(stream: MaybeTls<TcpStream>, options: TcpOptions) -> Self {
         Self {
-            ahead: options.not_sent.is_none().then(Ahead::new),
+            ahead: options.not_sent.is_none().then(UnsentLimit::new),
             stream,
             options,
             is_cut: false,

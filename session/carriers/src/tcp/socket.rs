@@ -8,8 +8,8 @@ use crate::OpenError;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tracing::debug;
 
-use crate::tcp::ahead::MIN_UNSENT;
 use crate::tcp::options::TcpOptions;
+use crate::tcp::unsent_limit::MIN_UNSENT;
 
 /// The maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1_024;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fastrand::Rng;
 use hawser_carriers::Carrier;
-use hawser_carriers::sctp::{ENCAPSULATION_PORT, SctpCarrier, SctpError, SctpOptions, Stack};
+use hawser_carriers::sctp::{ENCAPSULATION_PORT, SctpCarrier, SctpError, SctpOptions, SctpStack};
 use hawser_testing::Log;
 use sha2::{Digest, Sha256};
 
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
 /// Accepts associations. At the end of each, answers with the number of received bytes and their SHA-256.
 async fn sink(words: &Words) -> Result {
     let addresses = words.addresses("at")?;
-    let stack = Stack::bind(&addresses, ENCAPSULATION_PORT)?;
+    let stack = SctpStack::bind(&addresses, ENCAPSULATION_PORT)?;
     let listener = stack.listen(&addresses, PORT, words.options()?)?;
     let slow = Duration::from_millis(words.number("slow", 0)?);
     let aborts = words.number("abort", 0)?;
@@ -134,7 +134,7 @@ async fn read_all(carrier: &mut SctpCarrier) -> io::Result<(u64, String)> {
 /// Sends `bytes` over each of `count` associations at once, and checks the answers.
 async fn send(words: &Words) -> Result {
     let log = Log::of_process();
-    let stack = Stack::shared().await?;
+    let stack = SctpStack::shared().await?;
     for rogue in words.addresses("after")? {
         meet(stack.clone(), rogue, words.options()?).await?;
     }
@@ -174,7 +174,7 @@ async fn send(words: &Words) -> Result {
 }
 
 async fn transfer(
-    stack: Stack,
+    stack: SctpStack,
     from: &[IpAddr],
     to: &[SocketAddr],
     options: &SctpOptions,
@@ -247,7 +247,7 @@ async fn read_reply(carrier: &mut SctpCarrier) -> io::Result<String> {
 }
 
 /// Connects to a rogue server, and gives its packets time to arrive.
-async fn meet(stack: Stack, rogue: IpAddr, options: SctpOptions) -> Result {
+async fn meet(stack: SctpStack, rogue: IpAddr, options: SctpOptions) -> Result {
     let options = SctpOptions { peer_udp_port: ROGUE, ..options };
     let carrier = stack
         .connect(&[SocketAddr::new(rogue, PORT)], &[], &options)
@@ -290,10 +290,10 @@ fn rogue(words: &Words) -> Result {
 async fn misuse(words: &Words) -> Result {
     let here = words.addresses("from")?;
     let taken = std::net::UdpSocket::bind(("0.0.0.0", 20_000))?;
-    let first = Stack::open(Some(20_000)).err();
+    let first = SctpStack::open(Some(20_000)).err();
     drop(taken);
-    let stack = Stack::open(Some(20_001))?;
-    let second = Stack::open(Some(20_001)).err();
+    let stack = SctpStack::open(Some(20_001))?;
+    let second = SctpStack::open(Some(20_001)).err();
     let options = SctpOptions::default();
     let there = [SocketAddr::new(here[0], PORT)];
     let strange = stack

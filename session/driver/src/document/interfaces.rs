@@ -10,12 +10,12 @@ pub struct Interface {
     /// True if it is up and has a carrier.
     pub is_up: bool,
     /// The kind of link, as far as the name shows it.
-    pub kind: Kind,
+    pub kind: LinkKind,
 }
 
 /// The kind of link behind an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LinkKind {
     /// Ethernet.
     Ethernet,
     /// Wireless LAN.
@@ -28,7 +28,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl LinkKind {
     /// Derives the kind from the names that systemd and the kernel give (systemd.net-naming-scheme(7)).
     pub fn of_name(name: &str) -> Self {
         let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));

@@ -22,8 +22,8 @@ use hawser_carriers::tcp::TcpOptions;
 use hawser_session_machine::{Config, Security};
 
 pub use hawser_policy::document::{Diagnostic as DocumentError, Format};
-pub use interfaces::{Interface, Kind};
-pub use plan::{Machine, Meter, Plan, Warning};
+pub use interfaces::{Interface, LinkKind};
+pub use plan::{ConnectionPlan, MeteredPath, PlanFacts, Warning};
 pub use stack::{Stack, StackError, StartError};
 pub use values::hex;
 
@@ -44,7 +44,7 @@ pub struct Document {
     /// The client's own id of the session.
     pub session_id: Option<[u8; 16]>,
     /// The carriers, best first.
-    pub connections: Vec<Connection>,
+    pub connections: Vec<ConnectionPriority>,
     /// The interfaces that the document's words stand for.
     pub interfaces: BTreeMap<String, String>,
     /// The scheduler's name.
@@ -156,7 +156,7 @@ pub enum Family {
 
 /// One entry of `connection_priority`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connection {
+pub struct ConnectionPriority {
     /// The transport.
     pub transport: Transport,
     /// The IP version.
@@ -179,7 +179,7 @@ pub struct Connection {
     pub period: Period,
 }
 
-impl Connection {
+impl ConnectionPriority {
     /// Returns connections by `transport` over every interface that has a route to the server.
     pub fn over_all(transport: Transport) -> Self {
         Self { interfaces: vec![EVERY_INTERFACE.to_owned()], ..Self::new(transport) }
@@ -217,7 +217,7 @@ impl Document {
             host,
             port,
             session_id: None,
-            connections: vec![Connection::new(Transport::Tcp)],
+            connections: vec![ConnectionPriority::new(Transport::Tcp)],
             interfaces: BTreeMap::new(),
             scheduler: "ecf".into(),
             session: Config::default(),

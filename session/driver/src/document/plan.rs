@@ -7,7 +7,8 @@ use hawser_carriers::mtp::MtpStack;
 use hawser_session_machine::Candidate;
 
 use super::{
-    Connection, Document, DocumentError, EVERY_INTERFACE, Family, Interface, Kind, Period, Transport,
+    ConnectionPriority, Document, DocumentError, EVERY_INTERFACE, Family, Interface, LinkKind, Period,
+    Transport,
 };
 use crate::client::PathCandidate;
 
@@ -23,7 +24,7 @@ pub struct Warning {
 
 /// The known facts about this machine and the server.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
+pub struct PlanFacts {
     /// The machine's interfaces.
     pub interfaces: Vec<Interface>,
     /// True if the kernel supports MPTCP.
@@ -43,26 +44,26 @@ pub struct Machine {
 
 /// Candidates, best first.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct ConnectionPlan {
     /// Each candidate with its properties for the session.
     pub candidates: Vec<(PathCandidate, Candidate)>,
     /// Properties that are not provided.
     pub warnings: Vec<Warning>,
     /// Paths with a quota.
-    pub meters: Vec<Meter>,
+    pub meters: Vec<MeteredPath>,
 }
 
-impl Plan {
+impl ConnectionPlan {
     fn warn(&mut self, place: &str, message: impl Into<String>) {
         self.warnings
             .push(Warning { path: place.to_owned(), message: message.into() });
     }
 
     /// Records the quota of a path, as the first of its connections gives it.
-    fn meter(&mut self, path: u32, connection: &Connection, interface: Option<&str>, place: &str) {
+    fn meter(&mut self, path: u32, connection: &ConnectionPriority, interface: Option<&str>, place: &str) {
         let is_known = self.meters.iter().any(|meter| meter.path == path);
         if let Some(quota) = connection.quota.filter(|_| !is_known) {
-            self.meters.push(Meter {
+            self.meters.push(MeteredPath {
                 path,
                 key: interface.unwrap_or("any").to_owned(),
                 quota,
@@ -82,7 +83,7 @@ impl Plan {
 
 /// A path with a quota, and the name under which its use is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meter {
+pub struct MeteredPath {
     /// The path's number in the session.
     pub path: u32,
     /// Its interface, or `any` if it is not bound to one.
@@ -101,8 +102,8 @@ impl Document {
     ///
     /// # Errors
     /// No candidate is left.
-    pub fn plan(&self, machine: &Machine) -> Result<Plan, DocumentError> {
-        let mut plan = Plan { warnings: self.unfulfilled.clone(), ..Plan::default() };
+    pub fn plan(&self, machine: &PlanFacts) -> Result<ConnectionPlan, DocumentError> {
+        let mut plan = ConnectionPlan { warnings: self.unfulfilled.clone(), ..ConnectionPlan::default() };
         let mut paths = Paths::default();
         for (index, connection) in self.connections.iter().enumerate() {
             let place = format!("connection_priority[{index}]");
@@ -119,11 +120,11 @@ impl Document {
     /// Adds the candidates of one connection, which is at `place` in the document, to a plan.
     fn plan_connection(
         &self,
-        connection: &Connection,
+        connection: &ConnectionPriority,
         place: &str,
-        machine: &Machine,
+        machine: &PlanFacts,
         paths: &mut Paths,
-        plan: &mut Plan,
+        plan: &mut ConnectionPlan,
     ) {
         if connection.transport == Transport::Mptcp && !machine.mptcp {
             plan.warn(place, "this kernel has no MPTCP; TCP is used");
@@ -150,7 +151,7 @@ impl Document {
         let is_one = matches!(connection.transport, Transport::Mptcp | Transport::Sctp);
         let each = if is_one { interfaces.len() } else { 1 };
         for used in interfaces.chunks(each.max(1)) {
-            let path = paths.of(connection.path, used);
+            let path = paths.number(connection.path, used);
             plan.meter(path, connection, used[0].as_deref(), place);
             let candidate = Candidate {
                 path,
@@ -181,10 +182,10 @@ impl Document {
     /// runs its program.
     fn interfaces_of(
         &self,
-        connection: &Connection,
+        connection: &ConnectionPriority,
         place: &str,
-        machine: &Machine,
-        plan: &mut Plan,
+        machine: &PlanFacts,
+        plan: &mut ConnectionPlan,
     ) -> Vec<Option<String>> {
         let (interfaces, missing) = self.resolve(connection, machine);
         for message in missing {
@@ -207,10 +208,10 @@ impl Document {
     /// Returns the addresses that a connection may use.
     fn peers_of(
         &self,
-        connection: &Connection,
+        connection: &ConnectionPriority,
         place: &str,
-        machine: &Machine,
-        plan: &mut Plan,
+        machine: &PlanFacts,
+        plan: &mut ConnectionPlan,
     ) -> Vec<SocketAddr> {
         let (host, port) = self.place(connection);
         let peers = peers(&host, port, connection.family, machine);
@@ -227,7 +228,11 @@ impl Document {
 
     /// Returns the interfaces that a connection names, and the words that match none. `None` stands for the
     /// system's choice.
-    fn resolve(&self, connection: &Connection, machine: &Machine) -> (Vec<Option<String>>, Vec<String>) {
+    fn resolve(
+        &self,
+        connection: &ConnectionPriority,
+        machine: &PlanFacts,
+    ) -> (Vec<Option<String>>, Vec<String>) {
         if connection.interfaces.is_empty() {
             return (vec![None], Vec::new());
         }
@@ -243,7 +248,7 @@ impl Document {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for word in &connection.interfaces {
             let known = |name: &str| machine.interfaces.iter().any(|interface| interface.name == name);
-            let names: Vec<String> = match (self.interfaces.get(word), Kind::of_word(word)) {
+            let names: Vec<String> = match (self.interfaces.get(word), LinkKind::of_word(word)) {
                 (Some(name), _) => vec![name.clone()],
                 (None, _) if known(word) => vec![word.clone()],
                 (None, Some(kind)) => {
@@ -275,14 +280,14 @@ impl Document {
     }
 
     /// Returns the name or address that a connection goes to, and the port.
-    fn place(&self, connection: &Connection) -> (String, u16) {
+    fn place(&self, connection: &ConnectionPriority) -> (String, u16) {
         match &connection.address {
             Some(text) => super::read::host(text, "address").unwrap_or((text.clone(), self.port)),
             None => (self.host.clone(), self.port),
         }
     }
 
-    /// Returns the names whose addresses [`Machine::addresses`] should hold.
+    /// Returns the names whose addresses [`PlanFacts::addresses`] should hold.
     pub fn names(&self) -> BTreeSet<String> {
         self.connections
             .iter()
@@ -294,10 +299,10 @@ impl Document {
     /// such stack.
     fn candidate(
         &self,
-        connection: &Connection,
+        connection: &ConnectionPriority,
         peers: &[SocketAddr],
         interface: Option<String>,
-        machine: &Machine,
+        machine: &PlanFacts,
     ) -> Option<PathCandidate> {
         let peer = peers[0];
         Some(match &connection.transport {
@@ -322,7 +327,7 @@ impl Document {
     }
 }
 
-impl Machine {
+impl PlanFacts {
     /// Returns true if a route leads to the peer over this interface. `None` stands for the system's choice.
     fn leads(&self, peer: &SocketAddr, interface: Option<&str>) -> bool {
         interface.is_none_or(|name| {
@@ -333,7 +338,7 @@ impl Machine {
 }
 
 /// Returns true if the connection uses every interface that has a route to the server.
-fn is_every(connection: &Connection) -> bool {
+fn is_every(connection: &ConnectionPriority) -> bool {
     connection.interfaces.iter().any(|word| word == EVERY_INTERFACE)
 }
 
@@ -342,7 +347,7 @@ fn runs(stack: &MtpStack, program: &str) -> bool {
 }
 
 /// Returns those of the wanted interfaces on which a stack runs the program. `None` stands for any.
-fn stacks(program: &str, wanted: &[Option<String>], machine: &Machine) -> Vec<Option<String>> {
+fn stacks(program: &str, wanted: &[Option<String>], machine: &PlanFacts) -> Vec<Option<String>> {
     let names = machine
         .stacks
         .iter()
@@ -354,7 +359,7 @@ fn stacks(program: &str, wanted: &[Option<String>], machine: &Machine) -> Vec<Op
         .collect()
 }
 
-fn peers(host: &str, port: u16, family: Family, machine: &Machine) -> Vec<SocketAddr> {
+fn peers(host: &str, port: u16, family: Family, machine: &PlanFacts) -> Vec<SocketAddr> {
     let fits = |address: &&IpAddr| match family {
         Family::Any => true,
         Family::V4 => address.is_ipv4(),
@@ -375,7 +380,7 @@ struct Paths {
 }
 
 impl Paths {
-    fn of(&mut self, given: Option<u32>, interfaces: &[Option<String>]) -> u32 {
+    fn number(&mut self, given: Option<u32>, interfaces: &[Option<String>]) -> u32 {
         let alike = |(_, number, used): &&mut (u32, Option<u32>, Vec<Option<String>>)| match (given, *number)
         {
             (None, None) => interfaces.iter().any(|interface| used.contains(interface)),

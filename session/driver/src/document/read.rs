@@ -9,12 +9,13 @@ use hawser_carriers::quic::Congestion;
 use hawser_documents::Fault;
 use hawser_session_machine::scheduler::by_name;
 use hawser_session_machine::{Opening, Security};
-use hawser_sockets::host::{DeviceSpec, Setup, parse_address};
+use hawser_sockets::host::{DeviceSpec, StackSetup, parse_address};
 use serde_json::Value;
 
 use super::part::{Faults, Part, Table};
 use super::{
-    Connection, Document, DocumentError, Family, Format, PORT, Period, Stack, StatePlace, Transport, Warning,
+    ConnectionPriority, Document, DocumentError, Family, Format, PORT, Period, Stack, StatePlace, Transport,
+    Warning,
 };
 
 const FAMILIES: [(&str, Family); 3] = [("any", Family::Any), ("ipv4", Family::V4), ("ipv6", Family::V6)];
@@ -174,20 +175,20 @@ fn fill_transports(document: &mut Document, root: &mut Table<'_>) {
 }
 
 /// Reads a carrier: its transport, IP version and interfaces, or a table of all properties.
-fn connection(part: &Part<'_>) -> Option<Connection> {
+fn connection(part: &Part<'_>) -> Option<ConnectionPriority> {
     if part.value.is_array() {
         let [transport, family, interfaces] = &part.items(3..=3)[..] else {
             return None;
         };
-        return Some(Connection {
+        return Some(ConnectionPriority {
             family: family.choice(&FAMILIES).unwrap_or(Family::Any),
             interfaces: words(interfaces),
-            ..Connection::new(transport_of(transport)?)
+            ..ConnectionPriority::new(transport_of(transport)?)
         });
     }
     let mut table = part.table();
     let transport = table.required("transport").as_ref().and_then(transport_of);
-    let mut connection = Connection::new(transport.unwrap_or(Transport::Tcp));
+    let mut connection = ConnectionPriority::new(transport.unwrap_or(Transport::Tcp));
     set(
         &mut connection.family,
         table.get("ip").and_then(|part| part.choice(&FAMILIES)),
@@ -254,7 +255,7 @@ fn stack(name: &str, mut table: Table<'_>) -> Option<Stack> {
         );
     }
     let params = table.get("params").map_or_else(Vec::new, |part| part.items(ANY));
-    let setup = Setup {
+    let setup = StackSetup {
         addresses: addresses(table.required("address"), parse_address),
         // Documents before version 0.2.0 have `gateway`.
         gateways: addresses(router.or(gateway), router_address),

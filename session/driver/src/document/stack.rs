@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use hawser_carriers::mtp::{MtpStack, SOCKETS};
-use hawser_sockets::host::{self, DeviceSpec, Setup};
+use hawser_sockets::host::{self, DeviceSpec, StackSetup};
 use hawser_sockets::{Endpoint, Network, OpenError};
 
 use hawser_load::programs::{self, Engine};
@@ -20,7 +20,7 @@ pub struct Stack {
     /// The engine that runs it. If `None`, machine code if available, otherwise the interpreter.
     pub engine: Option<Engine>,
     /// The device, and the stack's addresses there.
-    pub setup: Setup,
+    pub setup: StackSetup,
 }
 
 /// A stack could not be created.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hawser_carriers::Carrier;
 use hawser_carriers::tcp::TcpListener;
 use hawser_carriers::tls::{TlsClient, TlsServer};
-use hawser_session::document::{Connection as ConnectionEntry, Transport};
+use hawser_session::document::{ConnectionPriority as ConnectionEntry, Transport};
 use hawser_session::{AcceptorConfig, Connection, Identity, PlainStream, TcpOptions, Trust, open, open_any};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use hawser_session::document::{Connection, Document, Period, Transport};
+use hawser_session::document::{ConnectionPriority, Document, Period, Transport};
 use hawser_session::{AcceptorConfig, Identity, OpenError, Opening, Server, StateError, open};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,11 +22,15 @@ fn server(folder: &Folder) -> (Server, SocketAddr) {
 /// Returns a document with a preferred metered path and a free path.
 fn metered_and_free(address: SocketAddr, folder: &Folder) -> Document {
     let mut document = super::document(address, &folder.join("cert.pem"), folder.join("state/state.json"));
-    let metered = Connection { path: Some(0), quota: Some(QUOTA), ..Connection::new(Transport::Tcp) };
-    let free = Connection {
+    let metered = ConnectionPriority {
+        path: Some(0),
+        quota: Some(QUOTA),
+        ..ConnectionPriority::new(Transport::Tcp)
+    };
+    let free = ConnectionPriority {
         path: Some(1),
         interfaces: vec!["lo".into()],
-        ..Connection::new(Transport::Tcp)
+        ..ConnectionPriority::new(Transport::Tcp)
     };
     document.connections = vec![metered, free];
     document.session.opening = Opening::Sequential;

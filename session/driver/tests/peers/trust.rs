@@ -1,7 +1,7 @@
 //! A client's trust: the certificates of a file and those that they vouch for, or the pinned one.
 
 use hawser_carriers::quic::{QuicEndpoint, QuicListener};
-use hawser_session::document::{Connection, Document, Transport};
+use hawser_session::document::{ConnectionPriority, Document, Transport};
 use hawser_session::{AcceptorConfig, Identity, QuicOptions, Trust, open};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
@@ -54,7 +54,7 @@ async fn a_self_signed_certificate_is_trusted_if_listed_or_pinned() {
     without.tls.certificate = None;
     without.tls.name = None;
     for transport in [Transport::Tcp, Transport::Quic] {
-        without.connections = vec![Connection::new(transport)];
+        without.connections = vec![ConnectionPriority::new(transport)];
         let refused = opens(&without).await.unwrap_err();
         assert!(refused.contains("without the pin"), "{refused}");
     }

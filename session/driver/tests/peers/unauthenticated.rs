@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hawser_carriers::Carrier;
 use hawser_carriers::quic::{QuicEndpoint, QuicListener};
-use hawser_session::document::{Connection, Transport};
+use hawser_session::document::{ConnectionPriority, Transport};
 use hawser_session::{AcceptorConfig, Identity, QuicOptions, Server, Trust, open};
 use quinn::crypto::rustls::QuicClientConfig;
 use tokio::io::AsyncReadExt;
@@ -92,7 +92,7 @@ async fn idle_connections_of_one_address_do_not_lock_out_clients() {
     }
     for transport in [Transport::Tcp, Transport::Quic] {
         let mut document = document(address, &folder.join("cert.pem"), folder.join("state"));
-        document.connections = vec![Connection::new(transport.clone())];
+        document.connections = vec![ConnectionPriority::new(transport.clone())];
         let opened = async {
             let (session, _) = open(&document).await?;
             Ok::<_, std::io::Error>(session.opened().await?)

@@ -1,17 +1,17 @@
 //! Entry points for a fuzzer into the code that reads bytes from outside. They have no other use.
 //!
 //! * [`decode`]: passes bytes to the decoder, in pieces of any size
-//! * [`converse`]: reads bytes as a script of the peer's segments, and of the actions of applications,
+//! * [`conversation`]: reads bytes as a script of the peer's segments, and of the actions of applications,
 //!   carriers and the clock meanwhile
 //!
 //! Both panic if a promise is broken, and return otherwise.
 
-mod converse;
+mod conversation;
 mod script;
 
 use bytes::{Bytes, BytesMut};
 
-pub use converse::converse;
+pub use conversation::converse;
 
 use crate::segment::{Decoder, Incoming, Malformed, encode};
 

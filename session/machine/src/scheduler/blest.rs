@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
+use super::{Choice, PathView, PendingData, Scheduler, WHEN_SOMETHING_CHANGES};
 
 /// The initial λ, its bounds, and its steps up and down.
 const LAMBDA: f64 = 1.2;
@@ -36,7 +36,7 @@ impl Scheduler for Blest {
         "blest"
     }
 
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, now: Instant) -> Choice {
+    fn choose(&mut self, paths: &[PathView], pending: &PendingData, now: Instant) -> Choice {
         let fast = (0..paths.len()).min_by_key(|&index| paths[index].statistics.srtt);
         let Some(fast) = fast else {
             return Choice::Wait(WHEN_SOMETHING_CHANGES);
@@ -57,7 +57,7 @@ impl Scheduler for Blest {
 }
 
 impl Blest {
-    fn would_block(&self, fast: &PathView, slow: &PathView, pending: &Pending) -> bool {
+    fn would_block(&self, fast: &PathView, slow: &PathView, pending: &PendingData) -> bool {
         let mss = fast.statistics.mss.max(1) as f64;
         let round = fast.statistics.srtt.as_secs_f64().max(1e-6);
         let linger = slow.arrival(pending.length).as_secs_f64();
@@ -73,7 +73,7 @@ impl Blest {
     }
 
     /// Adapts λ. The fast carrier counts as blocked if data had to be sent a second time for lack of credit.
-    fn learn(&mut self, fast: &PathView, pending: &Pending, now: Instant) {
+    fn learn(&mut self, fast: &PathView, pending: &PendingData, now: Instant) {
         if now < self.settled_until {
             return;
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
+use super::{Choice, PathView, PendingData, Scheduler, WHEN_SOMETHING_CHANGES};
 
 /// Schedules on the cheapest carriers that keep up.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ impl Scheduler for Cheapest {
         "cheapest"
     }
 
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Instant) -> Choice {
+    fn choose(&mut self, paths: &[PathView], pending: &PendingData, _: Instant) -> Choice {
         let mut order: Vec<usize> = (0..paths.len()).collect();
         order.sort_by_key(|&index| (paths[index].cost, paths[index].arrival(pending.length)));
         let (mut pace, mut dearest) = (0, None);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
+use super::{Choice, PathView, PendingData, Scheduler, WHEN_SOMETHING_CHANGES};
 
 /// β, the hysteresis of waiting.
 const BETA: f64 = 0.25;
@@ -25,7 +25,7 @@ impl Scheduler for EarliestCompletion {
         "ecf"
     }
 
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Instant) -> Choice {
+    fn choose(&mut self, paths: &[PathView], pending: &PendingData, _: Instant) -> Choice {
         let by_latency = |&index: &usize| paths[index].statistics.srtt;
         let Some(fast) = (0..paths.len()).min_by_key(by_latency) else {
             return Choice::Wait(WHEN_SOMETHING_CHANGES);
@@ -49,7 +49,7 @@ impl Scheduler for EarliestCompletion {
 }
 
 impl EarliestCompletion {
-    fn is_worth_waiting(&self, fast: &PathView, slow: &PathView, pending: &Pending) -> bool {
+    fn is_worth_waiting(&self, fast: &PathView, slow: &PathView, pending: &PendingData) -> bool {
         let figures = |path: &PathView| {
             let window = path.statistics.window.max(path.statistics.mss as u64).max(1) as f64;
             let waiting = (pending.waiting.max(pending.length as u64) as f64).max(window);

@@ -97,7 +97,7 @@ impl PathView {
 
 /// The data that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingData {
     /// The number of its stream.
     pub stream: u32,
     /// The segment's length in bytes, at most 64 KiB, before it is cut for the carrier.
@@ -127,7 +127,7 @@ pub trait Scheduler: std::fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     /// Chooses among `paths`, which holds at least one.
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, now: Instant) -> Choice;
+    fn choose(&mut self, paths: &[PathView], pending: &PendingData, now: Instant) -> Choice;
 
     /// Records that `length` bytes were sent on `carrier`, as chosen.
     fn sent(&mut self, carrier: CarrierId, length: usize) {

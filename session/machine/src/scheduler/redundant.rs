@@ -3,7 +3,7 @@
 
 use hawser_time::Instant;
 
-use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
+use super::{Choice, PathView, PendingData, Scheduler, WHEN_SOMETHING_CHANGES};
 
 /// Sends every byte on every carrier.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ impl Scheduler for Redundant {
         "redundant"
     }
 
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Instant) -> Choice {
+    fn choose(&mut self, paths: &[PathView], pending: &PendingData, _: Instant) -> Choice {
         let ready = (0..paths.len()).filter(|&index| paths[index].room > 0);
         let soonest = ready.min_by_key(|&index| paths[index].arrival(pending.length));
         soonest.map_or(Choice::Wait(WHEN_SOMETHING_CHANGES), Choice::Send)

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hawser_time::Instant;
 
-use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
+use super::{Choice, PathView, PendingData, Scheduler, WHEN_SOMETHING_CHANGES};
 use crate::CarrierId;
 
 /// The size of a turn, in bytes.
@@ -28,7 +28,7 @@ impl Scheduler for RoundRobin {
         "rr"
     }
 
-    fn choose(&mut self, paths: &[PathView], _: &Pending, _: Instant) -> Choice {
+    fn choose(&mut self, paths: &[PathView], _: &PendingData, _: Instant) -> Choice {
         self.left
             .retain(|carrier, _| paths.iter().any(|path| path.carrier == *carrier));
         loop {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use hawser_time::Instant;
 
-use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
+use super::{Choice, PathView, PendingData, Scheduler, WHEN_SOMETHING_CHANGES};
 
 /// The criterion by which carriers are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Scheduler for Top {
         }
     }
 
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Instant) -> Choice {
+    fn choose(&mut self, paths: &[PathView], pending: &PendingData, _: Instant) -> Choice {
         let mut order: Vec<usize> = (0..paths.len()).collect();
         match self.best {
             Best::Latency => order.sort_by_key(|&index| paths[index].statistics.srtt),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use hawser_time::Instant;
 
-use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
+use super::{Choice, PathView, PendingData, Scheduler, WHEN_SOMETHING_CHANGES};
 use crate::CarrierId;
 
 /// The size of a turn per unit of weight, in bytes: one segment.
@@ -24,7 +24,7 @@ impl Scheduler for Weighted {
         "weighted"
     }
 
-    fn choose(&mut self, paths: &[PathView], _: &Pending, _: Instant) -> Choice {
+    fn choose(&mut self, paths: &[PathView], _: &PendingData, _: Instant) -> Choice {
         self.credit
             .retain(|carrier, _| paths.iter().any(|path| path.carrier == *carrier));
         let ready = |path: &PathView| path.room > 0;

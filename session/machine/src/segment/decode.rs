@@ -115,7 +115,7 @@ impl Decoder {
         if !self.gather(COMMON) {
             return Ok(None);
         }
-        let common = Common::read(&self.partial)?;
+        let common = CommonFields::read(&self.partial)?;
         let whole = match common.kind {
             kind::DATA => common.header,
             0x40..=0x7f => COMMON,
@@ -168,14 +168,14 @@ impl Decoder {
 
 /// The checked fields that begin every segment.
 #[derive(Clone, Copy)]
-struct Common {
+struct CommonFields {
     kind: u8,
     flags: u16,
     header: usize,
     length: usize,
 }
 
-impl Common {
+impl CommonFields {
     fn read(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut fields = Fields { kind: bytes[0], bytes };
         let (kind, header, flags, length) = (fields.u8(), fields.u8(), fields.u16(), fields.u32());
@@ -244,7 +244,7 @@ impl Fields<'_> {
 }
 
 /// Decodes a control segment from all of its bytes.
-fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
+fn control(common: CommonFields, bytes: &[u8]) -> Result<Segment, Malformed> {
     let payload = &bytes[common.header..];
     let mut fields = Fields { kind: common.kind, bytes: &bytes[COMMON..common.header] };
     Ok(match common.kind {
@@ -383,7 +383,7 @@ fn take_option(hello: &mut Hello, number: u16, mut value: &[u8]) -> Option<()> {
     Some(())
 }
 
-fn ack(common: Common, mut fields: Fields<'_>, mut payload: &[u8]) -> Result<Segment, Malformed> {
+fn ack(common: CommonFields, mut fields: Fields<'_>, mut payload: &[u8]) -> Result<Segment, Malformed> {
     let stream = fields.stream()?;
     let delay = Duration::from_micros(fields.u32().into());
     let (cumulative, stream_credit, session_credit) = (fields.u64(), fields.u64(), fields.u64());

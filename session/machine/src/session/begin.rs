@@ -9,7 +9,7 @@ use super::{Instruction, Loss, Notice, Phase, Role, Session};
 use crate::CarrierId;
 use crate::config::Config;
 use crate::opening::Step;
-use crate::path::{Path, PathCounts, State};
+use crate::path::{CarrierState, Path, PathCounts};
 use crate::scheduler::Scheduler;
 use crate::secret::{Exporter, Secret, same};
 use crate::segment::{Hello, Join, PathStatus, Security, Segment, SessionId, VERSION, encode};
@@ -142,7 +142,7 @@ impl Session {
             self.out.push_back(Instruction::Close { carrier, abort: true });
             return;
         };
-        let mut path = Path::new(carrier, State::Waiting, exporter, now);
+        let mut path = Path::new(carrier, CarrierState::Waiting, exporter, now);
         let candidate = &self.config.candidates[candidate];
         path.weight = candidate.weight.max(1);
         path.cost = candidate.cost;
@@ -161,11 +161,11 @@ impl Session {
 
     /// Sends the first segment on a connected carrier, if it may be sent now.
     pub(super) fn introduce(&mut self, slot: usize, now: Instant) {
-        let healthy = |path: &Path| path.state == State::Greeting && path.suspicion.is_none();
+        let healthy = |path: &Path| path.state == CarrierState::Greeting && path.suspicion.is_none();
         let greeting = self.live().any(|(_, path)| healthy(path));
         let Some(path) = self.paths[slot]
             .as_mut()
-            .filter(|path| path.state == State::Waiting)
+            .filter(|path| path.state == CarrierState::Waiting)
         else {
             return;
         };
@@ -181,7 +181,7 @@ impl Session {
             let Some(path) = self.paths[slot].as_mut() else {
                 return;
             };
-            path.state = State::Greeting;
+            path.state = CarrierState::Greeting;
             self.hello = encode(&Segment::Hello(self.config.hello(
                 self.id,
                 path.id,
@@ -199,7 +199,7 @@ impl Session {
     fn drop_greeting(&mut self, now: Instant) {
         let before = self
             .live()
-            .find(|(_, path)| path.state == State::Greeting)
+            .find(|(_, path)| path.state == CarrierState::Greeting)
             .map(|(slot, _)| slot);
         if let Some(slot) = before {
             self.drop_path(slot, Loss::TimedOut, true, now);
@@ -213,7 +213,7 @@ impl Session {
         };
         let backup = path.ours.0 == PathStatus::Backup;
         let proof = secret.join(path.binding(), self.id, backup, path.id.0);
-        path.state = State::Joining;
+        path.state = CarrierState::Joining;
         let (number, nonce) = (path.id.0, path.challenge.unwrap_or_default());
         let received = self.received;
         let join = Join { number, backup, session: self.id, received, nonce, proof };
@@ -235,7 +235,7 @@ impl Session {
     pub(super) fn take_accept(&mut self, slot: usize, accept: &Hello, bytes: &[u8], now: Instant) {
         let Some(path) = self.paths[slot]
             .as_mut()
-            .filter(|path| path.state == State::Greeting)
+            .filter(|path| path.state == CarrierState::Greeting)
         else {
             return;
         };
@@ -247,7 +247,7 @@ impl Session {
             (Some(exporter), Security::Tls) => Secret::secured(exporter, &self.hello, bytes),
             _ => Secret::insecure(accept.session),
         });
-        path.state = State::Live;
+        path.state = CarrierState::Live;
         let carrier = path.id;
         self.id = accept.session;
         let is_place = |address: &&SocketAddr| {
@@ -287,7 +287,7 @@ impl Session {
         let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else {
             return;
         };
-        if path.state != State::Joining {
+        if path.state != CarrierState::Joining {
             return;
         }
         let backup = path.ours.0 == PathStatus::Backup;
@@ -295,7 +295,7 @@ impl Session {
         if number != path.id.0 || !same(proof, &right) {
             return self.drop_path(slot, Loss::Proof, true, now);
         }
-        path.state = State::Live;
+        path.state = CarrierState::Live;
         let carrier = path.id;
         let others = self.opener.up(carrier, now);
         self.arrived(slot, now);
@@ -333,7 +333,7 @@ impl Session {
             self.out.push_back(Instruction::Close { carrier, abort: true });
             return;
         };
-        let mut path = Path::new(carrier, State::Live, None, now);
+        let mut path = Path::new(carrier, CarrierState::Live, None, now);
         path.theirs.0 = if backup {
             PathStatus::Backup
         } else {

@@ -146,7 +146,7 @@ impl Session {
         let close = Segment::Close(Close { code, finals });
         let joined: Vec<usize> = self
             .live()
-            .filter(|(_, path)| path.state == crate::path::State::Live && !path.is_choked())
+            .filter(|(_, path)| path.state == crate::path::CarrierState::Live && !path.is_choked())
             .map(|(slot, _)| slot)
             .collect();
         joined

@@ -7,7 +7,7 @@ use hawser_time::Instant;
 
 use super::{Counters, Loss, MAX_PIECES, Notice, PIECES_BEFORE_ACCEPT, Phase, Session, code};
 use crate::CarrierId;
-use crate::path::{State, Suspicion};
+use crate::path::{CarrierState, Suspicion};
 use crate::segment::{Ack, Incoming, PathStatus, Segment};
 use crate::stream::{PendingControl, Priority};
 
@@ -48,7 +48,9 @@ impl Session {
     /// Handles one segment. Until a carrier has proved that it belongs to the session, only the segments of
     /// joining have an effect.
     fn take(&mut self, slot: usize, incoming: Incoming, now: Instant) {
-        let joined = self.path(slot).is_some_and(|path| path.state == State::Live);
+        let joined = self
+            .path(slot)
+            .is_some_and(|path| path.state == CarrierState::Live);
         match incoming {
             Incoming::Data { stream, offset, bytes, end } if joined => {
                 self.take_data(slot, stream, offset, bytes, end, now);

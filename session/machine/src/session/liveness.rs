@@ -9,7 +9,7 @@ use hawser_time::Instant;
 
 use super::{Instruction, Loss, Notice, Phase, Role, Session, SessionEnd};
 use crate::CarrierId;
-use crate::path::{PathCounts, State, Suspicion};
+use crate::path::{CarrierState, PathCounts, Suspicion};
 use crate::segment::{PathStatus, Refusal, Segment};
 
 /// The minimum time without a segment after which a client sends a PING.
@@ -156,7 +156,7 @@ impl Session {
         self.counters.lost += 1;
         self.notify(Notice::PathLost { carrier: path.id, reason, counts: path.counts });
         self.resend(slot, now);
-        if path.state == State::Greeting && path.suspicion.is_none() {
+        if path.state == CarrierState::Greeting && path.suspicion.is_none() {
             (0..self.paths.len()).for_each(|other| self.introduce(other, now));
         }
         self.check_stalled(now);
@@ -193,7 +193,7 @@ impl Session {
         let first = path.suspicion.replace(suspicion).is_none();
         path.mark_doubted();
         let carrier = path.id;
-        let greeting = path.state == State::Greeting;
+        let greeting = path.state == CarrierState::Greeting;
         if first {
             path.counts.suspected += 1;
             self.notify(Notice::PathSuspect(carrier));

@@ -26,7 +26,7 @@ use hawser_time::Instant;
 
 pub use application::{ReadError, StreamError};
 pub use end::SessionEnd;
-pub use report::{Counters, Held, PathReport, PathState};
+pub use report::{Counters, MemoryUse, PathReport, PathState};
 
 use crate::CarrierId;
 use crate::config::Config;
@@ -421,7 +421,7 @@ impl Session {
     /// Returns the slot of the carrier over which a control segment should arrive first. Suspected carriers
     /// are used only if there is no other.
     fn quickest(&self) -> Option<usize> {
-        let joined = |path: &Path| path.state == crate::path::State::Live && !path.is_choked();
+        let joined = |path: &Path| path.state == crate::path::CarrierState::Live && !path.is_choked();
         self.live()
             .filter(|(_, path)| joined(path))
             .min_by_key(|(slot, path)| (!path.is_healthy(), path.statistics.arrival(), *slot))

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use hawser_time::Instant;
 
 use super::{Instruction, Session};
-use crate::scheduler::{Choice, PathView, Pending};
+use crate::scheduler::{Choice, PathView, PendingData};
 use crate::segment::data_header;
-use crate::send::{Next, Slots};
+use crate::send::{SendRange, Slots};
 use crate::stream::Rank;
 
 /// The length of a DATA header in bytes.
@@ -33,7 +33,7 @@ impl Session {
             return self.pump_copies(now);
         }
         while let Some((id, next)) = self.next_pending() {
-            let pending = Pending {
+            let pending = PendingData {
                 stream: id,
                 length: next.length.min(MAX_PAYLOAD),
                 waiting: self.unsent,
@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// Returns the most urgent stream that may send, and its next part.
-    fn next_pending(&mut self) -> Option<(u32, Next)> {
+    fn next_pending(&mut self) -> Option<(u32, SendRange)> {
         let budget = self.credit.saturating_sub(self.sent);
         loop {
             let held_up = self.held_up.first().filter(|_| budget > 0);
@@ -103,7 +103,7 @@ impl Session {
     }
 
     /// Cuts a segment for the carrier at `index` of the views, and sends it.
-    fn send_next(&mut self, index: usize, id: u32, next: Next, now: Instant) {
+    fn send_next(&mut self, index: usize, id: u32, next: SendRange, now: Instant) {
         let view = &mut self.views[index];
         let (slot, max_len) = (view.slot, view.segment.min(next.length));
         let Some(stream) = self.streams.get_mut(id) else {
@@ -186,7 +186,7 @@ impl Session {
 
     /// Returns the most urgent stream with bytes in flight that the carrier in `slot` was not given, and
     /// those bytes.
-    fn next_copy(&mut self, slot: usize) -> Option<(u32, Next)> {
+    fn next_copy(&mut self, slot: usize) -> Option<(u32, SendRange)> {
         let path = self.paths[slot].as_mut()?;
         loop {
             let &(.., id) = path.copies.first()?;
@@ -266,7 +266,7 @@ impl Session {
 
     /// Returns the lowest bytes in flight that were not sent on the carrier in `slot`, among the first
     /// streams that have data in flight.
-    fn lowest_under_way(&mut self, slot: u32) -> Option<(u32, Next)> {
+    fn lowest_under_way(&mut self, slot: u32) -> Option<(u32, SendRange)> {
         let mut from = 0;
         for _ in 0..LOOKED_AT {
             let id = *self.under_way.range(from..).next()?;

@@ -4,7 +4,7 @@ use hawser_carriers::Statistics;
 
 use super::Session;
 use crate::CarrierId;
-use crate::path::{PathCounts, State, Suspicion};
+use crate::path::{CarrierState, PathCounts, Suspicion};
 use crate::segment::PathStatus;
 
 /// The counts of a session, which never decrease.
@@ -65,7 +65,7 @@ pub struct PathReport {
 
 /// The memory that a session holds, besides that of its applications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct MemoryUse {
     /// Bytes below the highest received offsets that the application has not read, including gaps. At most
     /// the session's credit.
     pub unread: u64,
@@ -86,7 +86,7 @@ const CARRIER: u64 = 65_536;
 impl Session {
     /// Returns the approximate memory, in bytes, that the peer has made the session use.
     pub fn memory(&self) -> u64 {
-        let Held { unread, pieces, streams, .. } = self.held();
+        let MemoryUse { unread, pieces, streams, .. } = self.held();
         unread + PIECE * pieces as u64 + STREAM * streams as u64 + CARRIER * self.live().count() as u64
     }
 
@@ -102,8 +102,8 @@ impl Session {
     }
 
     /// Returns the amounts that the session holds.
-    pub fn held(&self) -> Held {
-        Held {
+    pub fn held(&self) -> MemoryUse {
+        MemoryUse {
             unread: self.received - self.read,
             pieces: self.pieces,
             unacknowledged: self.kept,
@@ -116,10 +116,12 @@ impl Session {
         self.live().map(|(_, path)| PathReport {
             carrier: path.id,
             state: match (path.state, path.suspicion) {
-                (State::Live, None) => PathState::Live,
-                (State::Live, Some(Suspicion::Unacknowledged(_))) => PathState::Suspect,
-                (State::Live, Some(Suspicion::Failing)) => PathState::Failing,
-                (State::Waiting | State::Greeting | State::Joining, _) => PathState::Joining,
+                (CarrierState::Live, None) => PathState::Live,
+                (CarrierState::Live, Some(Suspicion::Unacknowledged(_))) => PathState::Suspect,
+                (CarrierState::Live, Some(Suspicion::Failing)) => PathState::Failing,
+                (CarrierState::Waiting | CarrierState::Greeting | CarrierState::Joining, _) => {
+                    PathState::Joining
+                }
             },
             status: path.status(),
             statistics: path.statistics,

@@ -11,13 +11,13 @@ use hawser_carriers::{Statistics, observables};
 use hawser_engine::program::Program;
 use hawser_engine::{Handle, Observable, Stack};
 use hawser_ir::abi::{OPT_MAX_SEGMENT, OPT_NODELAY, OPT_NOT_SENT};
-use hawser_load::{Loaded, parse_params};
+use hawser_load::{LoadedProgram, parse_params};
 use hawser_time::Instant;
 
 /// The program, configured like a server's kernel: Linux's minimum timeout and receive buffer, and
 /// `tcp_mtu_probing` off.
 pub(crate) static TCP: LazyLock<Arc<dyn Program>> = LazyLock::new(|| {
-    let tcp = Loaded::open("tcp", None).expect("the program is built in");
+    let tcp = LoadedProgram::open("tcp", None).expect("the program is built in");
     let settings = ["MIN_RTO=200ms", "RCV_BUF=6291456", "BLACK_HOLE_TIMEOUTS=0"];
     let params = parse_params(&tcp.module().params, &tcp.module().enums, settings).expect("its params");
     tcp.with(&params).expect("machine code of it")
@@ -200,7 +200,7 @@ impl Carrier {
         let variables = self.variables.get_or_init(resolve);
         let values = variables.map(|variable| stack.read_observable(self.handle, variable?));
         values[0]?;
-        let known = observables::of(values);
+        let known = observables::statistics(values);
         let mss = known.mss as u64;
         let oversized = known.mss > SMALL && (known.in_flight >= mss || self.max_payload <= SMALL);
         Some(Statistics { oversized, ..known })

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Config;
 use hawser_race::Profile;
 
-use crate::sim::link::{Fault, Link};
+use crate::sim::link::{Fault, SimLink};
 use crate::sim::side::Side;
 use crate::sim::transfer::Transfer;
 
@@ -13,7 +13,7 @@ use crate::sim::transfer::Transfer;
 #[derive(Clone, Debug)]
 pub struct WorldConfig {
     /// The links. Path `n` of the session is link `n`.
-    pub links: Vec<Link>,
+    pub links: Vec<SimLink>,
     /// The number of round trips until a carrier on the link of the same index can be used. QUIC needs 1, TCP
     /// with TLS 1.3 needs 2.
     pub handshakes: Vec<u32>,
@@ -37,7 +37,7 @@ pub struct WorldConfig {
 impl WorldConfig {
     /// Creates a configuration with these links, handshakes of two round trips and the default session,
     /// without transfers and faults.
-    pub fn new(links: Vec<Link>) -> Self {
+    pub fn new(links: Vec<SimLink>) -> Self {
         Self {
             handshakes: vec![2; links.len()],
             flight: 2_500,

@@ -7,11 +7,11 @@ use hawser_sim::link::{Pipe, Profile, Rule, Verdict, rules};
 use hawser_sim::rng::Rng;
 use hawser_time::Instant;
 
-use crate::sim::segment::Segment;
+use crate::sim::segment::TcpSegment;
 
 /// A path between the two hosts. Rates and delays apply to each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct SimLink {
     /// The rate in bytes per second.
     pub rate: u64,
     /// The one-way propagation delay.
@@ -24,7 +24,7 @@ pub struct Link {
     pub max_payload: usize,
 }
 
-impl Link {
+impl SimLink {
     /// Creates a link of `mbit` Mbit/s and `round_trip`, with a queue of one bandwidth-delay product, at
     /// least 64 KB.
     pub fn new(mbit: f64, round_trip: Duration) -> Self {
@@ -91,7 +91,7 @@ impl Rule for MaxPayload {
     }
 
     fn apply(&mut self, _now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
-        match Segment::of(frame) {
+        match TcpSegment::parse(frame) {
             Some(segment) if segment.payload > self.0 => Verdict::Drop,
             Some(_) | None => Verdict::Pass,
         }
@@ -111,7 +111,7 @@ impl Rule for Translator {
     }
 
     fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
-        let Some(segment) = Segment::of(frame) else {
+        let Some(segment) = TcpSegment::parse(frame) else {
             return Verdict::Pass;
         };
         if segment.syn {

@@ -18,7 +18,7 @@ use hawser_sim::frame::Frame;
 use hawser_sim::rng::Rng;
 use hawser_sim::trace::Trace;
 use hawser_sim::wire::SimWire;
-use hawser_sim::world::{Exit, Node};
+use hawser_sim::world::{FrameExit, Node};
 use hawser_time::Instant;
 
 use self::race::Racing;
@@ -26,10 +26,10 @@ use crate::sim::carrier::{self, Carrier};
 use crate::sim::clock::START;
 use crate::sim::config::WorldConfig;
 use crate::sim::link::Fault;
-use crate::sim::report::{Cut, Report};
-use crate::sim::segment::Segment;
+use crate::sim::report::{LinkCut, SimReport};
+use crate::sim::segment::TcpSegment;
 use crate::sim::side::Side;
-use crate::sim::transfer::Progress;
+use crate::sim::transfer::TransferProgress;
 
 /// The port on which the server listens, and its backlog.
 const PORT: u16 = 443;
@@ -44,14 +44,14 @@ const READ: usize = 65_536;
 /// The state that both hosts share with the test: configuration, transfers and results.
 pub(crate) struct Shared {
     pub(crate) config: WorldConfig,
-    pub(crate) progress: Vec<Progress>,
-    pub(crate) report: Report,
+    pub(crate) progress: Vec<TransferProgress>,
+    pub(crate) report: SimReport,
 }
 
 pub(crate) type MakeScheduler = Rc<dyn Fn() -> Box<dyn Scheduler>>;
 
 /// One of the two hosts.
-pub(crate) struct Host {
+pub(crate) struct SimHost {
     side: Side,
     stack: Stack,
     wire: SimWire,
@@ -78,8 +78,8 @@ pub(crate) struct Host {
     progress: u64,
 }
 
-impl Host {
-    pub(crate) fn new(side: Side, shared: &Rc<RefCell<Shared>>, make_scheduler: &MakeScheduler) -> Host {
+impl SimHost {
+    pub(crate) fn new(side: Side, shared: &Rc<RefCell<Shared>>, make_scheduler: &MakeScheduler) -> SimHost {
         let config = &shared.borrow().config;
         let mut rng = Rng::new(config.seed, &format!("host/{side:?}"));
         let addresses = (0..config.links.len())
@@ -107,7 +107,7 @@ impl Host {
                 );
             }
         }
-        Host {
+        SimHost {
             side,
             stack,
             wire,
@@ -290,7 +290,7 @@ impl Host {
             .iter()
             .position(|cut| (cut.at, cut.link, cut.carrier) == (at, link, id));
         let place = known.unwrap_or_else(|| {
-            cuts.push(Cut { at, link, carrier: id, probe_timeout: [Duration::ZERO; 2] });
+            cuts.push(LinkCut { at, link, carrier: id, probe_timeout: [Duration::ZERO; 2] });
             cuts.len() - 1
         });
         cuts[place].probe_timeout[self.side as usize] = statistics.probe_timeout();
@@ -362,13 +362,13 @@ fn bits<const N: usize>(rng: &mut Rng) -> [u8; N] {
     bits
 }
 
-impl Node for Host {
+impl Node for SimHost {
     fn arrive(&mut self, now: Instant, frame: Frame) {
         self.measure(&frame);
         self.wire.arrive(now, frame);
     }
 
-    fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, trace: &mut Trace) {
+    fn run(&mut self, now: Instant, out: &mut Vec<(FrameExit, Frame)>, trace: &mut Trace) {
         self.now = now;
         self.soon = self.now + Duration::from_nanos(1);
         let mut rounds = 0;
@@ -387,7 +387,7 @@ impl Node for Host {
         out.extend(
             self.wire
                 .sent()
-                .filter_map(|frame| Some((Exit::Port(Segment::of(&frame)?.link), frame))),
+                .filter_map(|frame| Some((FrameExit::Port(TcpSegment::parse(&frame)?.link), frame))),
         );
     }
 

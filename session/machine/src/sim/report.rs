@@ -9,7 +9,7 @@ use crate::sim::side::Side;
 
 /// The results of a run. Times are measured from the start.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct SimReport {
     /// True if every transfer arrived intact and the session closed.
     pub done: bool,
     /// The time at which the end of each transfer was read.
@@ -23,7 +23,7 @@ pub struct Report {
     /// The data segments that were sent: time, sender, carrier, offset and length.
     pub sent: Vec<(Duration, Side, CarrierId, u64, usize)>,
     /// Cuts of links that had a carrier.
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<LinkCut>,
     /// The time at which the session ended for the client, if it did.
     pub closed_at: Option<Duration>,
     /// The errors, such as a wrong byte or a stream that ended early. Empty in a good run.
@@ -44,7 +44,7 @@ pub struct Report {
 
 /// A cut of a link with a carrier on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct LinkCut {
     /// The time since the run began.
     pub at: Duration,
     /// The index of the link.

@@ -3,7 +3,7 @@
 use hawser_sim::frame::Frame;
 
 /// A TCP segment (RFC 9293, 3.1) in an IPv4 packet.
-pub(crate) struct Segment {
+pub(crate) struct TcpSegment {
     /// The index of its link, which is the second byte of both addresses.
     pub(crate) link: usize,
     /// The source and destination ports.
@@ -13,12 +13,12 @@ pub(crate) struct Segment {
     pub(crate) payload: usize,
 }
 
-impl Segment {
-    pub(crate) fn of(frame: &Frame) -> Option<Segment> {
+impl TcpSegment {
+    pub(crate) fn parse(frame: &Frame) -> Option<TcpSegment> {
         let headers = frame.headers()?;
         let header = frame.head.get(headers.transport..headers.transport + 20)?;
         let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        Some(Segment {
+        Some(TcpSegment {
             link: usize::from(frame.head[headers.network + 17]),
             ports: [port(0), port(2)],
             syn: header[13] & 2 != 0,

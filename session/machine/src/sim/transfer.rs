@@ -24,7 +24,7 @@ pub struct Transfer {
 
 /// The progress of a transfer.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct TransferProgress {
     number: usize,
     pub(crate) transfer: Transfer,
     stream: Option<u32>,
@@ -74,7 +74,7 @@ fn content(number: usize, offset: u64, length: usize) -> Bytes {
     bytes.freeze()
 }
 
-impl Progress {
+impl TransferProgress {
     pub(crate) fn new(number: usize, transfer: Transfer) -> Self {
         Self {
             number,

@@ -10,16 +10,16 @@ use crate::Candidate;
 use crate::scheduler::Scheduler;
 use hawser_engine::wire::Medium;
 use hawser_sim::pcap;
-use hawser_sim::world::{Change, End, World as Core};
+use hawser_sim::world::{LinkChange, StopReason, World as Core};
 use hawser_time::Instant;
 
 use crate::sim::clock::START;
 use crate::sim::config::WorldConfig;
-use crate::sim::link::{Fault, Link};
-use crate::sim::node::{Host, Shared};
-use crate::sim::report::Report;
+use crate::sim::link::{Fault, SimLink};
+use crate::sim::node::{Shared, SimHost};
+use crate::sim::report::SimReport;
 use crate::sim::side::Side;
-use crate::sim::transfer::Progress;
+use crate::sim::transfer::TransferProgress;
 
 impl WorldConfig {
     /// Runs the world with the scheduler of that name on both sides.
@@ -27,9 +27,9 @@ impl WorldConfig {
     /// # Panics
     ///
     /// Panics if there is no such scheduler.
-    pub fn run(self, scheduler: &str) -> Report {
+    pub fn run(self, scheduler: &str) -> SimReport {
         let name = scheduler.to_owned();
-        World::new(self, move || {
+        SessionWorld::new(self, move || {
             crate::scheduler::by_name(&name).expect("a scheduler's name")
         })
         .run()
@@ -37,15 +37,15 @@ impl WorldConfig {
 }
 
 /// Two hosts, links, a session.
-pub struct World {
-    core: Core<Host>,
+pub struct SessionWorld {
+    core: Core<SimHost>,
     shared: Rc<RefCell<Shared>>,
 }
 
 /// The number of frames without a read byte at which a run is stopped, more than any sensible run has.
 const IDLE_FRAMES: u64 = 500_000;
 
-impl World {
+impl SessionWorld {
     /// Creates a world in its initial state.
     pub fn new(mut config: WorldConfig, scheduler: impl Fn() -> Box<dyn Scheduler> + 'static) -> Self {
         if config.session.candidates.is_empty() {
@@ -56,16 +56,16 @@ impl World {
         core.limit_idle(IDLE_FRAMES);
         let progress = config.transfers.iter().enumerate();
         let progress = progress
-            .map(|(number, transfer)| Progress::new(number, *transfer))
+            .map(|(number, transfer)| TransferProgress::new(number, *transfer))
             .collect();
-        let report = Report {
+        let report = SimReport {
             carried: vec![BTreeMap::new(); config.links.len()],
-            ..Report::default()
+            ..SimReport::default()
         };
         let shared = Rc::new(RefCell::new(Shared { config, progress, report }));
         let make_scheduler = Rc::new(scheduler) as Rc<dyn Fn() -> Box<dyn Scheduler>>;
         for side in [Side::Client, Side::Server] {
-            core.add(Host::new(side, &shared, &make_scheduler));
+            core.add(SimHost::new(side, &shared, &make_scheduler));
         }
         join(&mut core, &shared.borrow().config);
         Self { core, shared }
@@ -77,21 +77,21 @@ impl World {
     /// The capture's header cannot be written.
     pub fn capture(&mut self, out: Box<dyn Write>) -> io::Result<()> {
         self.core
-            .capture(pcap::Writer::new(out, Medium::Ip, Duration::ZERO)?);
+            .capture(pcap::PcapWriter::new(out, Medium::Ip, Duration::ZERO)?);
         Ok(())
     }
 
     /// Runs until everything is done, or until the configured end.
-    pub fn run(mut self) -> Report {
+    pub fn run(mut self) -> SimReport {
         let until = START + self.shared.borrow().config.until;
-        let end = self.core.run(until, Host::is_closed, |_| {});
+        let end = self.core.run(until, SimHost::is_closed, |_| {});
         let trace = self.core.trace().hash();
         let captured = self.core.finish_capture();
         let sessions = [0, 1].map(|side| self.core.node(side).session());
         let Shared { report, progress, .. } = &mut *self.shared.borrow_mut();
         match end {
-            End::Met | End::Time | End::Idle => {}
-            End::Stalled | End::NoProgress | End::Paused => {
+            StopReason::Met | StopReason::Time | StopReason::Idle => {}
+            StopReason::Stalled | StopReason::NoProgress | StopReason::Paused => {
                 report.faults.push(format!("the run ended early: {end:?}"))
             }
         }
@@ -113,7 +113,7 @@ impl World {
 }
 
 /// Connects the hosts by the links, and schedules the links' faults.
-fn join(core: &mut Core<Host>, config: &WorldConfig) {
+fn join(core: &mut Core<SimHost>, config: &WorldConfig) {
     for (number, link) in config.links.iter().enumerate() {
         let mut faults = Vec::new();
         faults.extend(config.faults.iter().filter(|(_, on, _)| *on == number));
@@ -127,9 +127,9 @@ fn join(core: &mut Core<Host>, config: &WorldConfig) {
             let pipe = core.connect(from, to, link.pipe(&forgets, config.seed, &label));
             for (at, _, fault) in &faults {
                 let change = match fault {
-                    Fault::Silent | Fault::Down => Change::Up(false),
-                    Fault::Up => Change::Up(true),
-                    Fault::Rate(rate) => Change::Tune(Link { rate: *rate, ..*link }.profile()),
+                    Fault::Silent | Fault::Down => LinkChange::Up(false),
+                    Fault::Up => LinkChange::Up(true),
+                    Fault::Rate(rate) => LinkChange::Tune(SimLink { rate: *rate, ..*link }.profile()),
                     Fault::Rebind | Fault::Fin => continue,
                 };
                 core.schedule(START + *at, pipe, change);

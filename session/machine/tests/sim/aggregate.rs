@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser_session_machine::sim::{Link, Report, Side, WorldConfig};
+use hawser_session_machine::sim::{Side, SimLink, SimReport, WorldConfig};
 
 const MIB: u64 = 1 << 20;
 
@@ -10,7 +10,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn run(scheduler: &str, links: &[Link], from: Side, bytes: u64) -> Report {
+fn run(scheduler: &str, links: &[SimLink], from: Side, bytes: u64) -> SimReport {
     let report = WorldConfig::new(links.to_vec())
         .transfer(from, bytes)
         .run(scheduler);
@@ -24,13 +24,13 @@ fn run(scheduler: &str, links: &[Link], from: Side, bytes: u64) -> Report {
     report
 }
 
-fn seconds(report: &Report) -> f64 {
+fn seconds(report: &SimReport) -> f64 {
     report.finished[0].expect("the transfer is done").as_secs_f64()
 }
 
 /// Returns the payload rate of the links in bytes per second, from two seconds after the start to half a
 /// second before the end.
-fn settled(report: &Report) -> f64 {
+fn settled(report: &SimReport) -> f64 {
     let end = (10.0 * seconds(report)) as u64 - 5;
     let carried: u64 = report
         .carried
@@ -41,26 +41,26 @@ fn settled(report: &Report) -> f64 {
     carried as f64 / ((end - 20) as f64 / 10.0)
 }
 
-fn sets() -> Vec<(&'static str, Vec<Link>)> {
+fn sets() -> Vec<(&'static str, Vec<SimLink>)> {
     vec![
         (
             "10 + 10 Mbit/s, 20 + 20 ms",
-            vec![Link::new(10.0, ms(20)), Link::new(10.0, ms(20))],
+            vec![SimLink::new(10.0, ms(20)), SimLink::new(10.0, ms(20))],
         ),
         (
             "30 + 10 Mbit/s, 2 + 100 ms",
-            vec![Link::new(30.0, ms(2)), Link::new(10.0, ms(100))],
+            vec![SimLink::new(30.0, ms(2)), SimLink::new(10.0, ms(100))],
         ),
         (
             "10 + 30 Mbit/s, 2 + 100 ms",
-            vec![Link::new(10.0, ms(2)), Link::new(30.0, ms(100))],
+            vec![SimLink::new(10.0, ms(2)), SimLink::new(30.0, ms(100))],
         ),
         (
             "60 + 30 + 10 Mbit/s, 4 + 20 + 200 ms",
             vec![
-                Link::new(60.0, ms(4)),
-                Link::new(30.0, ms(20)),
-                Link::new(10.0, ms(200)),
+                SimLink::new(60.0, ms(4)),
+                SimLink::new(30.0, ms(20)),
+                SimLink::new(10.0, ms(200)),
             ],
         ),
     ]
@@ -73,11 +73,11 @@ fn sets() -> Vec<(&'static str, Vec<Link>)> {
 #[test]
 fn a_small_first_credit_does_not_slow_an_upload() {
     for link in [
-        Link::new(100.0, ms(100)),
-        Link::new(20.0, ms(20)),
-        Link::new(400.0, ms(30)),
+        SimLink::new(100.0, ms(100)),
+        SimLink::new(20.0, ms(20)),
+        SimLink::new(400.0, ms(30)),
     ] {
-        let link = Link { queue: 16 * MIB, ..link };
+        let link = SimLink { queue: 16 * MIB, ..link };
         let [up, down] =
             [Side::Client, Side::Server].map(|from| seconds(&run("ecf", &[link], from, 16 * MIB)));
         println!("{link:?}: {up:.3} s up, {down:.3} s down");
@@ -90,7 +90,7 @@ fn a_small_first_credit_does_not_slow_an_upload() {
 fn long_transfers_reach_the_sum_of_the_rates() {
     for (name, links) in sets() {
         for from in [Side::Client, Side::Server] {
-            let alone = |link: &Link| settled(&run("ecf", &[*link], from, 6 * link.rate));
+            let alone = |link: &SimLink| settled(&run("ecf", &[*link], from, 6 * link.rate));
             let sum: f64 = links.iter().map(alone).sum();
             let together = settled(&run("ecf", &links, from, 64 * MIB));
             assert!(
@@ -107,7 +107,7 @@ fn long_transfers_reach_the_sum_of_the_rates() {
 fn no_transfer_is_slower_than_over_the_best_link() {
     for (name, links) in sets() {
         for size in [1, 2, 4, 8] {
-            let alone = |link: &Link| seconds(&run("ecf", &[*link], Side::Client, size * MIB));
+            let alone = |link: &SimLink| seconds(&run("ecf", &[*link], Side::Client, size * MIB));
             let best = links.iter().map(alone).fold(f64::INFINITY, f64::min);
             for scheduler in ["ecf", "blest"] {
                 let together = seconds(&run(scheduler, &links, Side::Client, size * MIB));
@@ -125,8 +125,8 @@ fn no_transfer_is_slower_than_over_the_best_link() {
 /// link, which is less than the faster one alone (MULTI, Figures 6 and 11).
 #[test]
 fn round_robin_is_as_slow_as_its_slowest_link() {
-    let links = [Link::new(30.0, ms(10)), Link::new(10.0, ms(20))];
-    let rate = |links: &[Link]| {
+    let links = [SimLink::new(30.0, ms(10)), SimLink::new(10.0, ms(20))];
+    let rate = |links: &[SimLink]| {
         let mut config = WorldConfig::new(links.to_vec()).transfer(Side::Client, 16 * MIB);
         config.session.reinject = false;
         (16 * MIB) as f64 / seconds(&config.run("rr"))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hawser_session_machine::scheduler::by_name;
-use hawser_session_machine::sim::{Fault, Link, Report, Side, Transfer, World, WorldConfig};
+use hawser_session_machine::sim::{Fault, SessionWorld, Side, SimLink, SimReport, Transfer, WorldConfig};
 use hawser_session_machine::{Config, Notice, Opening};
 use hawser_sim::rng::Rng;
 
@@ -24,8 +24,8 @@ const SCHEDULERS: [&str; 9] = [
 fn world(seed: u64) -> (WorldConfig, &'static str) {
     let mut rng = Rng::new(seed, "faults");
     let ms = Duration::from_millis;
-    let links: Vec<Link> = (0..rng.between(2, 4))
-        .map(|_| Link::new(rng.between(2, 99) as f64, ms(rng.between(1, 119))))
+    let links: Vec<SimLink> = (0..rng.between(2, 4))
+        .map(|_| SimLink::new(rng.between(2, 99) as f64, ms(rng.between(1, 119))))
         .collect();
     let mut faults = Vec::new();
     let mut at = ms(rng.below(600));
@@ -87,9 +87,9 @@ fn world(seed: u64) -> (WorldConfig, &'static str) {
     (config, scheduler)
 }
 
-fn run(seed: u64) -> Report {
+fn run(seed: u64) -> SimReport {
     let (config, scheduler) = world(seed);
-    World::new(config, move || by_name(scheduler).expect("a scheduler")).run()
+    SessionWorld::new(config, move || by_name(scheduler).expect("a scheduler")).run()
 }
 
 #[test]

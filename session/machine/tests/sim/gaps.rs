@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use hawser_session_machine::sim::{Fault, Link, Report, Side, WorldConfig};
+use hawser_session_machine::sim::{Fault, Side, SimLink, SimReport, WorldConfig};
 use hawser_sim::rng::Rng;
 
 /// The time allowed for the session machine itself.
@@ -18,13 +18,13 @@ fn ms(ms: u64) -> Duration {
 }
 
 /// Returns the longest wait that ended after `at`, counted from `at` at the earliest.
-fn wait(report: &Report, at: Duration) -> Duration {
+fn wait(report: &SimReport, at: Duration) -> Duration {
     let after = |&(begin, end): &(Duration, Duration)| (end > at).then(|| end - begin.max(at));
     report.gaps[0].iter().filter_map(after).max().unwrap_or_default()
 }
 
 /// Returns a round trip over a link behind a full queue.
-fn behind_queue(link: &Link) -> Duration {
+fn behind_queue(link: &SimLink) -> Duration {
     2 * link.delay + Duration::from_secs_f64((link.queue + HANDED_OVER) as f64 / link.rate as f64)
 }
 
@@ -42,8 +42,8 @@ struct Run {
 /// Runs a transfer over two or three links, one of which is lost while it is in use.
 fn lose_one(seed: u64, fault: Fault) -> Option<Run> {
     let mut rng = Rng::new(seed, "gaps");
-    let links: Vec<Link> = (0..rng.between(2, 3))
-        .map(|_| Link::new(rng.between(5, 99) as f64, ms(rng.between(2, 99))))
+    let links: Vec<SimLink> = (0..rng.between(2, 3))
+        .map(|_| SimLink::new(rng.between(5, 99) as f64, ms(rng.between(2, 99))))
         .collect();
     let lost = rng.below(links.len() as u64) as usize;
     let at = ms(rng.between(700, 2_999));
@@ -134,8 +134,8 @@ fn a_link_that_becomes_slow_holds_up_no_reader_for_seconds() {
     let (mut longest, at) = (Duration::ZERO, ms(2_000));
     for seed in 0..12 {
         let mut rng = Rng::new(seed, "slow");
-        let link = || Link { queue: 150_000, ..Link::new(10.0, ms(30)) };
-        let other = Link::new(rng.between(5, 50) as f64, ms(rng.between(5, 99)));
+        let link = || SimLink { queue: 150_000, ..SimLink::new(10.0, ms(30)) };
+        let other = SimLink::new(rng.between(5, 50) as f64, ms(rng.between(5, 99)));
         let rate = (link().rate + other.rate) as f64;
         let mut world = WorldConfig::new(vec![link(), other]);
         world.seed = seed;

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hawser_session_machine::scheduler::by_name;
-use hawser_session_machine::sim::{Fault, Link, Report, Side, Transfer, World, WorldConfig};
+use hawser_session_machine::sim::{Fault, SessionWorld, Side, SimLink, SimReport, Transfer, WorldConfig};
 use hawser_sim::rng::Rng;
 
 /// The number of round trips until each carrier can be used: TCP with TLS 1.3, twice, and QUIC (RFC 9001, 4).
@@ -21,9 +21,9 @@ fn mix(seed: u64) -> WorldConfig {
     let mut rng = Rng::new(seed, "mix");
     let ms = Duration::from_millis;
     let links = HANDSHAKES.map(|_| {
-        let link = Link::new(rng.between(2, 60) as f64, ms(rng.between(2, 120)));
+        let link = SimLink::new(rng.between(2, 60) as f64, ms(rng.between(2, 120)));
         let queue = link.queue * rng.between(1, 4) / 2;
-        Link {
+        SimLink {
             queue,
             loss: rng.below(10_000) as u32 * u32::from(rng.chance(0.5)),
             ..link
@@ -108,11 +108,11 @@ impl Write for Captured {
 #[test]
 fn a_session_is_captured_completely() {
     let captured = Captured::default();
-    let mut world = World::new(mix(1), || by_name("ecf").expect("a scheduler"));
+    let mut world = SessionWorld::new(mix(1), || by_name("ecf").expect("a scheduler"));
     world
         .capture(Box::new(captured.clone()))
         .expect("memory takes it");
-    let report: Report = world.run();
+    let report: SimReport = world.run();
     assert_eq!(report.trace, mix(1).run("ecf").trace);
     let bytes = captured.0.borrow();
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser_session_machine::sim::{Fault, Link, Report, Side, Transfer, WorldConfig};
+use hawser_session_machine::sim::{Fault, Side, SimLink, SimReport, Transfer, WorldConfig};
 use hawser_session_machine::{Candidate, Config, Notice, Opening};
 
 const MIB: u64 = 1 << 20;
@@ -11,12 +11,12 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn two_links() -> Vec<Link> {
-    vec![Link::new(20.0, ms(10)), Link::new(10.0, ms(40))]
+fn two_links() -> Vec<SimLink> {
+    vec![SimLink::new(20.0, ms(10)), SimLink::new(10.0, ms(40))]
 }
 
 /// Returns the payload bytes that a link carried between two times, to a tenth of a second.
-fn carried(report: &Report, link: usize, from: Duration, to: Duration) -> u64 {
+fn carried(report: &SimReport, link: usize, from: Duration, to: Duration) -> u64 {
     let tenths = from.as_millis() as u64 / 100..to.as_millis() as u64 / 100;
     report.carried[link].range(tenths).map(|(_, bytes)| bytes).sum()
 }
@@ -191,9 +191,9 @@ fn a_quota_holds_for_downloads() {
 fn carriers_are_opened_in_order() {
     let check = |opening, faults: &[(u64, usize, Fault)], expected: &[(u64, usize)]| {
         let links = vec![
-            Link::new(10.0, ms(20)),
-            Link::new(10.0, ms(60)),
-            Link::new(10.0, ms(100)),
+            SimLink::new(10.0, ms(20)),
+            SimLink::new(10.0, ms(60)),
+            SimLink::new(10.0, ms(100)),
         ];
         let mut config = WorldConfig::new(links);
         config.session.opening = opening;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hawser_race::Profile;
-use hawser_session_machine::sim::{Fault, Link, Report, Side, WorldConfig};
+use hawser_session_machine::sim::{Fault, Side, SimLink, SimReport, WorldConfig};
 use hawser_session_machine::{Candidate, Notice};
 
 fn ms(ms: u64) -> Duration {
@@ -11,9 +11,9 @@ fn ms(ms: u64) -> Duration {
 }
 
 /// Races three addresses: one that does not answer, one that is 600 ms away, and one that is 20 ms away.
-fn race() -> Report {
+fn race() -> SimReport {
     let links = [20, 600, 20]
-        .map(|round_trip| Link::new(10.0, ms(round_trip)))
+        .map(|round_trip| SimLink::new(10.0, ms(round_trip)))
         .to_vec();
     let mut config = WorldConfig::new(links)
         .transfer(Side::Client, 1 << 20)

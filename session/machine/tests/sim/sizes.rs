@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use hawser_session_machine::Notice;
-use hawser_session_machine::sim::{Link, Report, Side, WorldConfig};
+use hawser_session_machine::sim::{Side, SimLink, SimReport, WorldConfig};
 
-fn narrow(link: Link) -> Link {
-    Link { max_payload: 1_350, ..link }
+fn narrow(link: SimLink) -> SimLink {
+    SimLink { max_payload: 1_350, ..link }
 }
 
 /// Creates a world whose handshakes fit into short packets. Longer handshakes are a matter of the code that
 /// opens carriers (`hawser_experiments::conditions::a_handshake_completes_where_long_packets_are_lost`).
-fn world(links: Vec<Link>) -> WorldConfig {
+fn world(links: Vec<SimLink>) -> WorldConfig {
     WorldConfig { flight: 1_100, ..WorldConfig::new(links) }
 }
 
-fn finished(report: &Report) -> f64 {
+fn finished(report: &SimReport) -> f64 {
     assert!(report.done, "{:?}, {:?}", report.faults, report.notices);
     report.finished[0].expect("it is done").as_secs_f64()
 }
@@ -28,7 +28,7 @@ fn ideal(bytes: u64, rate: u64) -> f64 {
 #[test]
 fn a_sole_path_that_loses_long_packets_carries_short_ones() {
     for from in [Side::Client, Side::Server] {
-        let link = narrow(Link::new(20.0, Duration::from_millis(20)));
+        let link = narrow(SimLink::new(20.0, Duration::from_millis(20)));
         let bytes = 4 << 20;
         let report = world(vec![link]).transfer(from, bytes).run("ecf");
         let (seconds, ideal) = (finished(&report), ideal(bytes, link.rate));
@@ -47,7 +47,7 @@ fn a_sole_path_that_loses_long_packets_carries_short_ones() {
 /// The next session on a network begins with the knowledge of an earlier one.
 #[test]
 fn a_path_known_to_lose_long_packets_begins_with_short_ones() {
-    let link = narrow(Link::new(20.0, Duration::from_millis(20)));
+    let link = narrow(SimLink::new(20.0, Duration::from_millis(20)));
     let bytes = 4 << 20;
     let mut config = world(vec![link]).transfer(Side::Server, bytes);
     config.session.small_packets = true;
@@ -60,8 +60,8 @@ fn a_path_known_to_lose_long_packets_begins_with_short_ones() {
 #[test]
 fn a_path_that_loses_long_packets_is_used_beside_another() {
     for from in [Side::Client, Side::Server] {
-        let narrow = narrow(Link::new(20.0, Duration::from_millis(20)));
-        let links = vec![narrow, Link::new(10.0, Duration::from_millis(40))];
+        let narrow = narrow(SimLink::new(20.0, Duration::from_millis(20)));
+        let links = vec![narrow, SimLink::new(10.0, Duration::from_millis(40))];
         let rate: u64 = links.iter().map(|link| link.rate).sum();
         let bytes = 16 << 20;
         let report = world(links).transfer(from, bytes).run("ecf");
@@ -73,7 +73,7 @@ fn a_path_that_loses_long_packets_is_used_beside_another() {
 /// A client that only receives sends one PING while its server is quiet, and keeps the carrier.
 #[test]
 fn a_quiet_carrier_is_pinged_once() {
-    let link = Link::new(20.0, Duration::from_millis(20));
+    let link = SimLink::new(20.0, Duration::from_millis(20));
     let mut config = world(vec![link])
         .transfer(Side::Server, 1 << 20)
         .transfer(Side::Server, 1 << 20);

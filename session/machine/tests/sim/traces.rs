@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hawser_session_machine::Opening;
-use hawser_session_machine::sim::{Fault, Link, Report, Side, WorldConfig};
+use hawser_session_machine::sim::{Fault, Side, SimLink, SimReport, WorldConfig};
 
 const SCHEDULERS: [&str; 9] = [
     "rr",
@@ -29,13 +29,13 @@ fn ms(ms: u64) -> Duration {
 
 /// 400 KB over links of 20 Mbit/s, 10 ms and 8 Mbit/s, 50 ms. The first link is silent from 100 to 600 ms.
 fn world() -> WorldConfig {
-    WorldConfig::new(vec![Link::new(20.0, ms(10)), Link::new(8.0, ms(50))])
+    WorldConfig::new(vec![SimLink::new(20.0, ms(10)), SimLink::new(8.0, ms(50))])
         .transfer(Side::Client, 400_000)
         .fault(ms(100), 0, Fault::Silent)
         .fault(ms(600), 0, Fault::Up)
 }
 
-fn decisions(report: &Report) -> String {
+fn decisions(report: &SimReport) -> String {
     let mut text = String::from("    ms carrier offset length\n");
     for (at, side, carrier, offset, length) in &report.sent {
         assert_eq!(*side, Side::Client);
@@ -44,7 +44,7 @@ fn decisions(report: &Report) -> String {
     text
 }
 
-fn openings(report: &Report) -> String {
+fn openings(report: &SimReport) -> String {
     let mut lines: Vec<(Duration, String)> = Vec::new();
     for (at, carrier, candidate) in &report.connects {
         lines.push((*at, format!("open carrier {carrier} by candidate {candidate}")));
@@ -97,9 +97,9 @@ fn carriers_are_opened_as_before() {
             ("the first link is dead until 12 s", true),
         ] {
             let links = vec![
-                Link::new(10.0, ms(20)),
-                Link::new(10.0, ms(60)),
-                Link::new(10.0, ms(100)),
+                SimLink::new(10.0, ms(20)),
+                SimLink::new(10.0, ms(60)),
+                SimLink::new(10.0, ms(100)),
             ];
             let mut config = WorldConfig::new(links).transfer(Side::Client, 8 << 20);
             config.session.opening = mode;

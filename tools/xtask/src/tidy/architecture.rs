@@ -99,14 +99,15 @@ mod tests {
     #[test]
     fn a_missing_function_is_found() {
         let page = |function: &str| format!("1. `a/b.rs`: `{function}` does it.\n");
-        let tree = |function| Tree::of(&[(PAGE, page(function).as_str()), ("a/b.rs", "fn there() {}")]);
+        let tree =
+            |function| Tree::from_texts(&[(PAGE, page(function).as_str()), ("a/b.rs", "fn there() {}")]);
         assert_eq!(check(&tree("there")), []);
         assert_eq!(check(&tree("gone")).len(), 1);
     }
 
     #[test]
     fn a_crate_left_out_is_found() {
-        let tree = Tree::of(&[(PAGE, "| `lang/ir/` | x |\n")]).with_crates(&["lang/ir", "engine"]);
+        let tree = Tree::from_texts(&[(PAGE, "| `lang/ir/` | x |\n")]).with_crates(&["lang/ir", "engine"]);
         let diagnostics = check(&tree);
         assert!(
             diagnostics
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn a_missing_path_is_found() {
         let page = "see `docs/a.md` and `docs/gone.md`, `a / b`, `Wire::receive`\n```\n`x/y`\n```\n";
-        let diagnostics = check(&Tree::of(&[(PAGE, page), ("docs/a.md", "")]));
+        let diagnostics = check(&Tree::from_texts(&[(PAGE, page), ("docs/a.md", "")]));
         assert_eq!(diagnostics.len(), 1);
         assert_eq!(diagnostics[0].what, "`docs/gone.md` does not exist");
         assert_eq!(diagnostics[0].place, "ARCHITECTURE.md:1");

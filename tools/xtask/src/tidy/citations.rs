@@ -4,7 +4,7 @@
 
 use super::Diagnostic;
 use super::tree::Tree;
-use crate::citations::{self, Citation, FILES, Kind, Target};
+use crate::citations::{self, Citation, CitationKind, CitedSection, FILES};
 use crate::rfc::{self, Library, Rfc};
 
 /// Checks every citation of the tree.
@@ -41,20 +41,20 @@ fn compare(tree: &Tree, library: &Library) -> Vec<Diagnostic> {
 /// Returns the faults of a citation, each with a remedy.
 fn faults(citation: &Citation, library: &Library) -> Vec<(String, &'static str)> {
     let mut faults = Vec::new();
-    if (citation.kind == Kind::Exception) == citation.reason.is_empty() {
+    if (citation.kind == CitationKind::Exception) == citation.reason.is_empty() {
         let remedy = "write `//= reason=…` beside `//= type=exception`, and only there";
         faults.push((
             "an exception has no reason, or a reason no exception".to_owned(),
             remedy,
         ));
     }
-    let known = |target: &Target| library.get(&target.document);
+    let known = |target: &CitedSection| library.get(&target.document);
     for target in &citation.targets {
         if let Some(rfc) = known(target) {
             faults.extend(judge(target, rfc));
         }
     }
-    let quoted = |target: &Target| {
+    let quoted = |target: &CitedSection| {
         let section = known(target).and_then(|rfc| rfc.section(&target.section));
         section.is_some_and(|section| section.find(&citation.quotation).is_some())
     };
@@ -67,8 +67,8 @@ fn faults(citation: &Citation, library: &Library) -> Vec<(String, &'static str)>
 }
 
 /// Returns the faults of a cited section.
-fn judge(target: &Target, rfc: &Rfc) -> Vec<(String, &'static str)> {
-    let Target { document, section, .. } = target;
+fn judge(target: &CitedSection, rfc: &Rfc) -> Vec<(String, &'static str)> {
+    let CitedSection { document, section, .. } = target;
     if rfc.section(section).is_none() {
         return vec![(
             format!("{document} has no section {section}"),
@@ -101,7 +101,7 @@ mod tests {
     /// Returns the lines at which a program's citations are at fault.
     fn places(program: &str) -> Vec<String> {
         let library = Library::from([("RFC9293".to_owned(), Rfc::from_text(TEXT))]);
-        let diagnostics = compare(&Tree::of(&[("a.mtp", program)]), &library);
+        let diagnostics = compare(&Tree::from_texts(&[("a.mtp", program)]), &library);
         diagnostics
             .into_iter()
             .map(|diagnostic| diagnostic.place)

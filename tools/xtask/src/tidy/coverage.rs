@@ -288,7 +288,7 @@ mod tests {
             ("workbench/sim/benches/speed.rs", "//! S.\n"),
             ("apps/cli/src/main.rs", CLI),
         ];
-        Tree::of(&files).with_crates(&["workbench/sim", "apps/cli"])
+        Tree::from_texts(&files).with_crates(&["workbench/sim", "apps/cli"])
     }
 
     #[test]

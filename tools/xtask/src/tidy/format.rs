@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn programs_in_another_style_are_found() {
         let (tidy, untidy) = ("context c {\n    uint32 x;\n}\n", "context   c { uint32 x; }\n");
-        let tree = Tree::of(&[
+        let tree = Tree::from_texts(&[
             ("examples/tidy.mtp", tidy),
             ("examples/untidy.mtp", untidy),
             ("examples/wrong.mtp", "context {"),

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn files_without_a_head_are_found() {
-        let tree = Tree::of(&[
+        let tree = Tree::from_texts(&[
             ("a.rs", "//! A.\n"),
             ("b.rs", "// B.\n"),
             ("tests/main.rs", "//! Main.\ninclude!(\"part.rs\");\n"),

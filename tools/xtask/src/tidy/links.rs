@@ -103,7 +103,7 @@ mod tests {
     fn dead_links_are_found() {
         let page = "[a](b.md) [b](../README.md) [c](gone.md) `[d](x)` [e](https://e.example)\n\
                     ```\n[f](y)\n```\n[g](b.md#the-two-words) [h](b.md#lost) [i](#own) [j](../../x) [k](..)\n# Own\n";
-        let tree = Tree::of(&[
+        let tree = Tree::from_texts(&[
             ("docs/a.md", page),
             ("docs/b.md", "## The `two` words\n"),
             ("README.md", ""),

@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_forgotten_file_of_tests_is_found() {
         let manifest = "[package]\nautotests = false\n[[test]]\nname = \"own\"\n";
-        let tree = Tree::of(&[
+        let tree = Tree::from_texts(&[
             ("a/Cargo.toml", manifest),
             ("a/tests/main.rs", "mod known;\n"),
             ("a/tests/known.rs", ""),
@@ -152,7 +152,7 @@ mod tests {
         };
         let found = |edition: &str| {
             let lock = "[[package]]\nname = \"a\"\n";
-            differing_lines(&Tree::of(&[
+            differing_lines(&Tree::from_texts(&[
                 (PRODUCT, product),
                 (EVALUATION, &evaluation(edition)),
                 (LOCK, lock),
@@ -166,7 +166,7 @@ mod tests {
     fn a_missing_line_and_a_missing_page_are_found() {
         let manifest = "description = \"x\"\nlicense.workspace = true\nedition.workspace = true\n\
                         rust-version.workspace = true\n";
-        let tree = Tree::of(&[("engine/engine/Cargo.toml", manifest), ("README.md", "")])
+        let tree = Tree::from_texts(&[("engine/engine/Cargo.toml", manifest), ("README.md", "")])
             .with_crates(&["engine/engine"]);
         let diagnostics = check(&tree);
         assert!(

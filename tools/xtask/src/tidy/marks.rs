@@ -79,7 +79,7 @@ mod tests {
             "//! A.\nfn a() {{ to{}) }}\n// XX{}: later\n#[ig{}]\n",
             "do!(", "X", "nore = \"slow\""
         );
-        let tree = Tree::of(&[
+        let tree = Tree::from_texts(&[
             ("a.rs", &source),
             ("b.md", &source),
             ("c.rs", "//! xXXXx FIXMEs _TODO"),
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn paths_of_this_machine_are_found() {
-        let mut tree = Tree::of(&[("a.md", "see /garage/hawser/x and /tmp/y\n")]);
+        let mut tree = Tree::from_texts(&[("a.md", "see /garage/hawser/x and /tmp/y\n")]);
         assert_eq!(check(&tree), []);
         tree.root = "/garage/hawser".to_owned();
         assert_eq!(check(&tree)[0].place, "a.md:1");

@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_old_picture_is_found() {
-        let page = |text: &str| Tree::of(&[(PAGE, text)]);
+        let page = |text: &str| Tree::from_texts(&[(PAGE, text)]);
         assert_eq!(check(&page("no picture")).len(), 1);
         let old = "a\n```mermaid\nflowchart TD\n```\nb\n";
         assert_eq!(check(&page(old)).len(), 1);

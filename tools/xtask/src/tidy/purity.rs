@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_complete_list_passes() {
-        let tree = Tree::of(&[("engine/engine/clippy.toml", &full_list())])
+        let tree = Tree::from_texts(&[("engine/engine/clippy.toml", &full_list())])
             .with_crates(&["engine/engine", "wires/host"]);
         assert_eq!(check(&tree), []);
     }
@@ -181,7 +181,7 @@ mod tests {
     fn a_missing_list_or_row_is_found() {
         assert_eq!(check(&Tree::default().with_crates(&["lang/ir"])).len(), 1);
         let short = full_list().replace("\"std::time::Instant::now\",", "");
-        let found = check(&Tree::of(&[("lang/ir/clippy.toml", &short)]).with_crates(&["lang/ir"]));
+        let found = check(&Tree::from_texts(&[("lang/ir/clippy.toml", &short)]).with_crates(&["lang/ir"]));
         assert_eq!(found.len(), 1);
         assert!(found[0].what.contains("Instant::now"));
     }
@@ -191,7 +191,7 @@ mod tests {
         let short = full_list().replace("\"std::fs::File\",", "");
         let judged = |folder: &str| {
             let path = format!("{folder}/clippy.toml");
-            check(&Tree::of(&[(path.as_str(), short.as_str())]).with_crates(&[folder])).len()
+            check(&Tree::from_texts(&[(path.as_str(), short.as_str())]).with_crates(&[folder])).len()
         };
         assert_eq!((judged("lang/driver"), judged("lang/check")), (0, 1));
     }
@@ -214,6 +214,9 @@ mod tests {
             ("engine/engine/src/a.rs", source.clone()),
         ];
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-        assert_eq!(check(&Tree::of(&files).with_crates(&["engine/engine"])).len(), 1);
+        assert_eq!(
+            check(&Tree::from_texts(&files).with_crates(&["engine/engine"])).len(),
+            1
+        );
     }
 }

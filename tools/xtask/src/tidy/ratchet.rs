@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn diagnostics(list: &str, file: &str) -> Vec<Diagnostic> {
-        check(&Tree::of(&[(LIST, list), ("a.rs", file)]))
+        check(&Tree::from_texts(&[(LIST, list), ("a.rs", file)]))
     }
 
     #[test]

@@ -162,7 +162,7 @@ mod tests {
 
     fn diagnostics(list: &str, name: &str, result: &Value) -> Vec<Diagnostic> {
         let path = format!("{RESULTS}{name}/result.json");
-        check(&Tree::of(&[(LIST, list), (&path, &result.to_string())]))
+        check(&Tree::from_texts(&[(LIST, list), (&path, &result.to_string())]))
     }
 
     #[test]

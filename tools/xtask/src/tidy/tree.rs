@@ -115,7 +115,7 @@ impl Tree {
 
     /// Makes a tree of these files alone.
     #[cfg(test)]
-    pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
+    pub(crate) fn from_texts(files: &[(&str, &str)]) -> Tree {
         let files = files
             .iter()
             .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn folders_exist_when_they_hold_a_file() {
-        let tree = Tree::of(&[("docs/a.md", ""), ("docs-old", "")]);
+        let tree = Tree::from_texts(&[("docs/a.md", ""), ("docs-old", "")]);
         assert!(tree.exists("docs") && tree.exists("docs/") && tree.exists("docs/a.md"));
         assert!(!tree.exists("doc") && !tree.exists("docs/b.md"));
     }

@@ -21,12 +21,12 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 
-use hawser_host::netlink::{Message, Request, Socket};
+use hawser_host::netlink::{Message, NetlinkSocket, Request};
 use rustix::net::AddressFamily;
 
 pub use namespaces::own_namespace;
 pub use owners::{Owners, Process};
-pub use state::State;
+pub use state::FlowState;
 
 use crate::KernelError;
 use namespaces::Lines;
@@ -39,8 +39,9 @@ const REMEMBERED: usize = 65_536;
 
 /// A TCP connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flow {
-    /// Its socket's cookie, which also identifies it in [`crate::Record`] and everywhere else in this crate.
+pub struct TcpFlow {
+    /// Its socket's cookie, which also identifies it in [`crate::EventRecord`] and everywhere else in this
+    /// crate.
     pub cookie: u64,
     /// The interface that its socket is bound to (SO_BINDTODEVICE, a VRF, the link of link-local addresses);
     /// 0 if none.
@@ -53,13 +54,13 @@ pub struct Flow {
     pub congestion_control: String,
     /// The inode number of its network namespace, as `readlink /proc/PID/ns/net` prints it.
     pub namespace: u64,
-    /// The inode number of its socket, 0 until the connection is accepted. [`Owners::of`] finds the process
+    /// The inode number of its socket, 0 until the connection is accepted. [`Owners::find`] finds the process
     /// that owns it.
     pub inode: u32,
     /// The number of the control group (cgroup2) in which its socket was created; 0 if the kernel has none.
     pub cgroup: u64,
     /// The state variables.
-    pub state: State,
+    pub state: FlowState,
 }
 
 /// Netlink sockets to the kernel's INET_DIAG.
@@ -80,8 +81,8 @@ struct Identity {
     cookie: u64,
 }
 
-impl From<&Flow> for Identity {
-    fn from(flow: &Flow) -> Identity {
+impl From<&TcpFlow> for Identity {
+    fn from(flow: &TcpFlow) -> Identity {
         Identity {
             namespace: flow.namespace,
             local: flow.local,
@@ -94,25 +95,25 @@ impl From<&Flow> for Identity {
 
 /// INET_DIAG in one network namespace.
 #[derive(Debug)]
-struct Line {
+struct DiagSocket {
     namespace: u64,
-    socket: Socket,
+    socket: NetlinkSocket,
 }
 
-impl Line {
+impl DiagSocket {
     /// Opens a socket in the calling thread's namespace.
-    fn open(namespace: u64) -> Result<Line, KernelError> {
-        let socket =
-            Socket::open(wire::PROTOCOL).map_err(|error| KernelError::system("open INET_DIAG", error))?;
-        Ok(Line { namespace, socket })
+    fn open(namespace: u64) -> Result<DiagSocket, KernelError> {
+        let socket = NetlinkSocket::open(wire::PROTOCOL)
+            .map_err(|error| KernelError::system("open INET_DIAG", error))?;
+        Ok(DiagSocket { namespace, socket })
     }
 
     /// Passes the flows that answer a request to `each`. An empty answer is not an error.
-    fn ask(&mut self, request: Request, mut each: impl FnMut(Flow)) -> Result<(), KernelError> {
+    fn ask(&mut self, request: Request, mut each: impl FnMut(TcpFlow)) -> Result<(), KernelError> {
         let namespace = self.namespace;
         self.exchange(request, |message| {
             if let Some(flow) = flow(message) {
-                each(Flow { namespace, ..flow });
+                each(TcpFlow { namespace, ..flow });
             }
         })
     }
@@ -139,7 +140,7 @@ impl Diagnostics {
     /// # Errors
     /// When the kernel has no INET_DIAG, or the process may not open sockets.
     pub fn open() -> Result<Self, KernelError> {
-        let line = Line::open(own_namespace().unwrap_or_default())?;
+        let line = DiagSocket::open(own_namespace().unwrap_or_default())?;
         Ok(Self { lines: Lines::own(line), known: HashMap::new() })
     }
 
@@ -159,7 +160,7 @@ impl Diagnostics {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn flows(&mut self) -> Result<Vec<Flow>, KernelError> {
+    pub fn flows(&mut self) -> Result<Vec<TcpFlow>, KernelError> {
         let mut flows = Vec::new();
         self.lines.refresh();
         for line in self.lines.all_mut() {
@@ -177,7 +178,7 @@ impl Diagnostics {
     ///
     /// # Errors
     /// [`KernelError::NoFlow`] when there is no flow with this cookie here.
-    pub fn probe(&mut self, cookie: u64) -> Result<Flow, KernelError> {
+    pub fn probe(&mut self, cookie: u64) -> Result<TcpFlow, KernelError> {
         if let Some(identity) = self.known.get(&cookie).copied() {
             if let Some(flow) = self.find_by(&identity)? {
                 return Ok(flow);
@@ -208,13 +209,13 @@ impl Diagnostics {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn find(&mut self, local: SocketAddr, remote: SocketAddr) -> Result<Option<Flow>, KernelError> {
+    pub fn find(&mut self, local: SocketAddr, remote: SocketAddr) -> Result<Option<TcpFlow>, KernelError> {
         let namespace = self.lines.first().namespace;
-        let is_it = |flow: &Flow| (flow.namespace, flow.local, flow.remote) == (namespace, local, remote);
+        let is_it = |flow: &TcpFlow| (flow.namespace, flow.local, flow.remote) == (namespace, local, remote);
         Ok(self.flows()?.into_iter().find(is_it))
     }
 
-    fn find_by(&mut self, identity: &Identity) -> Result<Option<Flow>, KernelError> {
+    fn find_by(&mut self, identity: &Identity) -> Result<Option<TcpFlow>, KernelError> {
         let mut lines = self.lines.all_mut();
         let Some(line) = lines.find(|line| line.namespace == identity.namespace) else {
             return Ok(None);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::Line;
+use super::DiagSocket;
 
 /// The maximum number of namespaces, each of which has a socket.
 const MAX_NAMESPACES: usize = 256;
@@ -36,26 +36,26 @@ pub fn own_namespace() -> Option<u64> {
 /// Netlink sockets; the first is in the namespace in which the diagnostics were opened.
 #[derive(Debug)]
 pub(super) struct Lines {
-    first: Line,
-    others: Vec<Line>,
+    first: DiagSocket,
+    others: Vec<DiagSocket>,
     /// The time of the next search for other namespaces, if they are wanted.
     refresh_at: Option<Instant>,
 }
 
 impl Lines {
-    pub(super) fn own(first: Line) -> Lines {
+    pub(super) fn own(first: DiagSocket) -> Lines {
         Lines { first, others: Vec::new(), refresh_at: None }
     }
 
-    pub(super) fn first(&self) -> &Line {
+    pub(super) fn first(&self) -> &DiagSocket {
         &self.first
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Line> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &DiagSocket> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Line> {
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut DiagSocket> {
         std::iter::once(&mut self.first).chain(&mut self.others)
     }
 
@@ -115,11 +115,11 @@ fn find() -> BTreeMap<u64, PathBuf> {
 }
 
 /// Opens a socket in another namespace; `None` if it may not be entered, or is gone.
-fn enter(namespace: u64, place: PathBuf) -> Option<Line> {
+fn enter(namespace: u64, place: PathBuf) -> Option<DiagSocket> {
     let open = move || {
         let file = same(namespace, &place)?;
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).ok()?;
-        Line::open(namespace).ok()
+        DiagSocket::open(namespace).ok()
     };
     // The thread ends there, so that no thread of this process stays in another namespace.
     std::thread::Builder::new()

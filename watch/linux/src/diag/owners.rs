@@ -43,10 +43,10 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Returns the process that has a socket open, by [`Flow::inode`](super::Flow::inode); of several, the
+    /// Returns the process that has a socket open, by [`Flow::inode`](super::TcpFlow::inode); of several, the
     /// one with the smallest id. Returns `None` if no process has it open, or if the caller may not read the
     /// process.
-    pub fn of(&mut self, inode: u32) -> Option<&Process> {
+    pub fn find(&mut self, inode: u32) -> Option<&Process> {
         if inode == 0 {
             return None;
         }
@@ -173,10 +173,10 @@ mod tests {
         let link = fs::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).expect("a link");
         let inode = socket(&link).expect("a socket");
         let mut owners = Owners::default();
-        let process = owners.of(inode).expect("it is open").clone();
+        let process = owners.find(inode).expect("it is open").clone();
         assert_eq!(process.pid, std::process::id());
         assert_eq!(process.command, command_of(process.pid));
-        assert_eq!(owners.of(0), None);
+        assert_eq!(owners.find(0), None);
     }
 
     /// The expected path is the kernel's path of this process.

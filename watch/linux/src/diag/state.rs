@@ -16,9 +16,9 @@ static HERTZ: LazyLock<u64> = LazyLock::new(|| {
 });
 
 /// A flow's state variables. Amounts are bytes, times nanoseconds. The kernel counts many of them in
-/// segments; such an amount is the number of segments times [`State::smss`].
+/// segments; such an amount is the number of segments times [`FlowState::smss`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct FlowState {
     /// The connection's state, numbered as `state_t` in `transports/tcp/state.mtp`; 0 is no connection.
     pub state: u64,
     /// The congestion window, in bytes.
@@ -58,9 +58,9 @@ pub struct State {
     pub received: u64,
 }
 
-impl State {
+impl FlowState {
     /// The names of the variables, without the provider's (`kernel.tcp`) before them, in the order of
-    /// [`State::values`].
+    /// [`FlowState::values`].
     pub const NAMES: [&str; 18] = [
         "conn.state",
         "conn.cc.cwnd",
@@ -237,12 +237,12 @@ mod tests {
         info[16..20].copy_from_slice(&1448_u32.to_ne_bytes());
         info[76..80].copy_from_slice(&0x7fff_ffff_u32.to_ne_bytes());
         info[80..84].copy_from_slice(&10_u32.to_ne_bytes());
-        let state = State::from_tcp_info(&info);
+        let state = FlowState::from_tcp_info(&info);
         assert_eq!((state.state, state.smss, state.cwnd), (3, 1448, 14480));
         assert_eq!((state.ssthresh, state.snd_wnd), (u64::MAX, 0));
         assert_eq!(
-            State::from_tcp_info(&[]),
-            State { ssthresh: 0, ..State::default() }
+            FlowState::from_tcp_info(&[]),
+            FlowState { ssthresh: 0, ..FlowState::default() }
         );
     }
 
@@ -262,7 +262,7 @@ mod tests {
             rate_interval: 2_000,
             ..RawState::default()
         };
-        let state = State::from_raw(3, &raw);
+        let state = FlowState::from_raw(3, &raw);
         assert_eq!((state.state, state.cwnd, state.ssthresh), (3, 14_480, u64::MAX));
         assert_eq!(
             (state.snd_una, state.snd_nxt, state.flight),
@@ -273,6 +273,6 @@ mod tests {
             (20_001_000, 200_000_000, 0)
         );
         assert_eq!((state.delivered, state.delivery_rate), (5_792, 3 * 1448 * 500));
-        assert_eq!(State::from_raw(3, &RawState::default()).delivery_rate, 0);
+        assert_eq!(FlowState::from_raw(3, &RawState::default()).delivery_rate, 0);
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use hawser_host::netlink::{Attributes, Message, Request, u32_at, u64_at};
 use rustix::net::AddressFamily;
 
-use super::{Flow, Identity, State};
+use super::{FlowState, Identity, TcpFlow};
 
 /// NETLINK_SOCK_DIAG of <linux/netlink.h>.
 pub(super) const PROTOCOL: i32 = 4;
@@ -72,7 +72,7 @@ fn put_address(place: &mut [u8], address: IpAddr) {
 }
 
 /// Parses the flow that a message describes; `None` if the message is malformed.
-pub(crate) fn flow(message: Message<'_>) -> Option<Flow> {
+pub(crate) fn flow(message: Message<'_>) -> Option<TcpFlow> {
     if message.kind != SOCK_DIAG_BY_FAMILY {
         return None;
     }
@@ -84,7 +84,7 @@ pub(crate) fn flow(message: Message<'_>) -> Option<Flow> {
     let port = |at: usize| Some(u16::from_be_bytes([*body.get(at)?, *body.get(at + 1)?]));
     let cookie = u64::from(u32_at(body, 44)?) | u64::from(u32_at(body, 48)?) << 32;
     let interface = u32_at(body, 40)?;
-    let mut flow = Flow {
+    let mut flow = TcpFlow {
         cookie,
         interface,
         local: end(local, port(4)?, interface),
@@ -93,11 +93,11 @@ pub(crate) fn flow(message: Message<'_>) -> Option<Flow> {
         namespace: 0,
         inode: u32_at(body, 68)?,
         cgroup: 0,
-        state: State::default(),
+        state: FlowState::default(),
     };
     for (kind, value) in Attributes(body.get(MESSAGE..)?) {
         match kind {
-            INET_DIAG_INFO => flow.state = State::from_tcp_info(value),
+            INET_DIAG_INFO => flow.state = FlowState::from_tcp_info(value),
             INET_DIAG_CONG => {
                 let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
                 flow.congestion_control = String::from_utf8_lossy(name).into_owned();

@@ -2,7 +2,7 @@
 //!
 //! A thread serves it. If all subscribers of an event have the same filter, the eBPF programs apply it.
 //! Leases lie in the kernel, so that they end even when this process has died. A modification takes effect at
-//! a flow's next acknowledgement. [`Serving::capabilities`] lists what the kernel cannot do.
+//! a flow's next acknowledgement. [`KernelProvider::capabilities`] lists what the kernel cannot do.
 //!
 //! * `schema`: the events and variables
 //! * `view`: flows as the bus reads and sets them
@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-pub use crate::{Capability, KernelError, Missing, Options, Subject};
+pub use crate::{Capability, CapabilitySubject, KernelError, Missing, Options};
 use crate::{Diagnostics, Kernel};
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, SourceId};
-use pace::Pace;
+use pace::PollInterval;
 use rustix::event::{EventfdFlags, eventfd};
 pub use schema::schema;
 use view::View;
@@ -31,24 +31,24 @@ use view::View;
 /// Linux's TCP, served on a bus. The programs are removed from the kernel when it is dropped; modified flows
 /// continue under their own congestion controller.
 #[derive(Debug)]
-pub struct Serving {
+pub struct KernelProvider {
     source: SourceId,
     capabilities: Vec<Capability>,
     ends: Arc<AtomicBool>,
-    waker: Bell,
+    waker: ThreadWaker,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Wakes the thread.
-struct Bell(Waker);
+struct ThreadWaker(Waker);
 
-impl std::fmt::Debug for Bell {
+impl std::fmt::Debug for ThreadWaker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Waker")
     }
 }
 
-impl Serving {
+impl KernelProvider {
     /// Returns its number on the bus.
     #[must_use]
     pub fn source(&self) -> SourceId {
@@ -62,8 +62,8 @@ impl Serving {
     }
 }
 
-/// Returns the same as [`Serving::capabilities`] without loading, and takes no privilege. It reports whether
-/// this process could load, and what the kernel would then provide.
+/// Returns the same as [`KernelProvider::capabilities`] without loading, and takes no privilege. It reports
+/// whether this process could load, and what the kernel would then provide.
 ///
 /// # Errors
 /// When an option is wrong, or a system call failed.
@@ -75,7 +75,7 @@ pub fn survey_kernel(options: &Options) -> Result<Vec<Capability>, KernelError> 
 ///
 /// # Errors
 /// The requirement that is not met, with a remedy.
-pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<Serving, KernelError> {
+pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<KernelProvider, KernelError> {
     let mut kernel = Kernel::load(options)?;
     let diagnostics = if options.own_namespace {
         Diagnostics::open()?
@@ -83,12 +83,12 @@ pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<Serving, KernelError
         Diagnostics::open_all()?
     };
     let system = |doing, error: std::io::Error| KernelError::System { doing, error };
-    let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+    let wakeup = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
         .map_err(|error| system("make an eventfd", error.into()))?;
-    kernel.wake_by(bell.as_fd())?;
+    kernel.wake_by(wakeup.as_fd())?;
     let waker: Waker = Arc::new(move || {
         // An eventfd counts the writes and its value is never read: each increase wakes the thread.
-        let _ = rustix::io::write(&bell, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&wakeup, &1u64.to_ne_bytes());
     });
     let capabilities = kernel.capabilities();
     let source = bus.source(Arc::new(schema(&capabilities)), Some(waker.clone()));
@@ -96,22 +96,22 @@ pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<Serving, KernelError
     let ends = Arc::new(AtomicBool::new(false));
     let over = ends.clone();
     let view = View::new(kernel, diagnostics);
-    let pace = Pace::new(options.wake);
+    let pace = PollInterval::new(options.wake);
     let body = move || thread::run(source, view, pace, &over);
     let thread = std::thread::Builder::new()
         .name("kernel-tcp".into())
         .spawn(body)
         .map_err(|error| system("start a thread", error))?;
-    Ok(Serving {
+    Ok(KernelProvider {
         source: id,
         capabilities,
         ends,
-        waker: Bell(waker),
+        waker: ThreadWaker(waker),
         thread: Some(thread),
     })
 }
 
-impl Drop for Serving {
+impl Drop for KernelProvider {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         (self.waker.0)();

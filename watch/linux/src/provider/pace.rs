@@ -17,7 +17,7 @@ const CALM: Duration = Duration::from_millis(100);
 
 /// The present waiting time, and the state that determines the next.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct PollInterval {
     /// The requested minimum of the waiting time. If zero, records do not wait at all.
     min_wait: Duration,
     wait: Duration,
@@ -27,9 +27,9 @@ pub(super) struct Pace {
     until: Option<Instant>,
 }
 
-impl Pace {
-    pub(super) fn new(min_wait: Duration) -> Pace {
-        Pace { min_wait, wait: min_wait, shortest: None, until: None }
+impl PollInterval {
+    pub(super) fn new(min_wait: Duration) -> PollInterval {
+        PollInterval { min_wait, wait: min_wait, shortest: None, until: None }
     }
 
     /// Takes the smallest round-trip time of a flow that has a record; zero means that none was measured.
@@ -73,7 +73,7 @@ mod tests {
 
     /// Returns the changes of the waiting time with one record of this round trip each millisecond from
     /// `from` on.
-    fn run(pace: &mut Pace, from: u64, count: u64, round_trip: Duration) -> Vec<(u64, Duration)> {
+    fn run(pace: &mut PollInterval, from: u64, count: u64, round_trip: Duration) -> Vec<(u64, Duration)> {
         let mut changes = Vec::new();
         for at in from..from + count {
             pace.see(round_trip);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn long_round_trips_let_records_wait_longer() {
-        let mut pace = Pace::new(us(200));
+        let mut pace = PollInterval::new(us(200));
         assert_eq!(
             run(&mut pace, 0, 300, ms(10)),
             [],
@@ -102,14 +102,14 @@ mod tests {
     /// Neither at the first record, nor at the first one after an idle period.
     #[test]
     fn batching_grows_only_after_a_warm_up() {
-        let mut pace = Pace::new(us(200));
+        let mut pace = PollInterval::new(us(200));
         assert_eq!(run(&mut pace, 0, 101, ms(40)), [(100, us(400))]);
         assert_eq!(run(&mut pace, 9000, 300, ms(400)), [(9100, ms(1))]);
     }
 
     #[test]
     fn the_shortest_round_trip_sets_the_pace() {
-        let mut pace = Pace::new(us(200));
+        let mut pace = PollInterval::new(us(200));
         let mut changes = Vec::new();
         for at in 0..1000 {
             pace.see(if at % 50 == 0 { ms(30) } else { ms(120) });
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn a_subscriber_with_zero_delay_is_woken_at_once() {
-        let mut pace = Pace::new(Duration::ZERO);
+        let mut pace = PollInterval::new(Duration::ZERO);
         assert_eq!(run(&mut pace, 0, 300, ms(400)), []);
-        let mut pace = Pace::new(ms(20));
+        let mut pace = PollInterval::new(ms(20));
         assert_eq!(run(&mut pace, 0, 300, ms(400)), [], "nor less than is asked for");
         assert_eq!(
             run(&mut pace, 300, 300, Duration::ZERO),

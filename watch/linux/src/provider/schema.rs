@@ -1,7 +1,7 @@
 //! The schema of Linux's TCP, with the names of our own.
 
-use crate::{Capability, Event, Subject};
-use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
+use crate::{Capability, CapabilitySubject, FlowEvent};
+use hawser_bus::{Access, EventType, Field, Schema, ValueKind, Variable};
 use rustix::io::Errno;
 
 /// The states of a connection, numbered as in our own TCP.
@@ -119,31 +119,31 @@ const ABOUT: [(&str, &str); 52] = [
 /// Never: the events and variables of this crate are within a provider's bounds, as a test checks.
 #[must_use]
 pub fn schema(capabilities: &[Capability]) -> Schema {
-    let is_missing = |subject: Subject| {
+    let is_missing = |subject: CapabilitySubject| {
         let mut of_it = capabilities.iter().filter(|it| it.subject == subject);
         of_it.any(|capability| capability.missing.is_some())
     };
-    let events = Event::ALL
+    let events = FlowEvent::ALL
         .into_iter()
-        .filter(|event| !is_missing(Subject::Event(*event)));
-    let states = || Kind::Enum((0..).zip(STATES.map(str::to_owned)).collect());
+        .filter(|event| !is_missing(CapabilitySubject::Event(*event)));
+    let states = || ValueKind::Enum((0..).zip(STATES.map(str::to_owned)).collect());
     let field = |name: &&str| Field {
         name: (*name).to_owned(),
         kind: match *name {
-            "rtt" | "sample" | "duration" => Kind::Duration,
-            "again" | "by_timeout" | "established" => Kind::Bool,
-            "reason" => Kind::Enum(REASONS.map(|(number, name)| (number, name.to_owned())).into()),
+            "rtt" | "sample" | "duration" => ValueKind::Duration,
+            "again" | "by_timeout" | "established" => ValueKind::Bool,
+            "reason" => ValueKind::Enum(REASONS.map(|(number, name)| (number, name.to_owned())).into()),
             "from" | "to" => states(),
-            _ => Kind::Number,
+            _ => ValueKind::Number,
         },
     };
-    let event = |event: Event| EventType {
+    let event = |event: FlowEvent| EventType {
         name: format!("kernel.tcp.{}", event.name()),
         fields: event.fields().iter().map(field).collect(),
     };
     let access = |name: &str| {
         let mut all = crate::Variable::ALL.into_iter();
-        let modifiable = all.find(|v| v.name() == name && !is_missing(Subject::Variable(*v)));
+        let modifiable = all.find(|v| v.name() == name && !is_missing(CapabilitySubject::Variable(*v)));
         modifiable.map_or(Access::Observable, |variable| {
             let (min, max) = variable.bounds().into_inner();
             Access::Modifiable { min, max }
@@ -152,13 +152,13 @@ pub fn schema(capabilities: &[Capability]) -> Schema {
     let variable = |name: &str| Variable {
         name: format!("kernel.tcp.{name}"),
         kind: match name {
-            "conn.srtt" | "conn.rttvar" | "conn.rto" | "conn.rack.min_rtt" => Kind::Duration,
+            "conn.srtt" | "conn.rttvar" | "conn.rto" | "conn.rack.min_rtt" => ValueKind::Duration,
             "conn.state" => states(),
-            _ => Kind::Number,
+            _ => ValueKind::Number,
         },
         access: access(name),
     };
-    let variables = crate::State::NAMES.map(variable).into();
+    let variables = crate::FlowState::NAMES.map(variable).into();
     let about = ABOUT.map(|(name, text)| (format!("kernel.tcp.{name}"), text.to_owned()));
     Schema::new("kernel.tcp", events.map(event).collect(), variables)
         .expect("the lists are within bounds")
@@ -209,9 +209,13 @@ mod tests {
     #[test]
     fn events_the_kernel_lacks_are_not_offered() {
         let missing = Some(Missing::Hook("tp_btf/net_dev_queue"));
-        let gone = Capability { subject: Subject::Event(Event::Sent), missing, note: "" };
-        let given = Capability { subject: Subject::Event(Event::Acked), missing: None, note: "" };
-        let variable = Subject::Variable(crate::Variable::Cwnd);
+        let gone = Capability { subject: CapabilitySubject::Event(FlowEvent::Sent), missing, note: "" };
+        let given = Capability {
+            subject: CapabilitySubject::Event(FlowEvent::Acked),
+            missing: None,
+            note: "",
+        };
+        let variable = CapabilitySubject::Variable(crate::Variable::Cwnd);
         let held = Capability { subject: variable, missing: Some(Missing::CongestionControl), note: "" };
         let schema = schema(&[gone, given, held]);
         let access = |name| {
@@ -226,6 +230,6 @@ mod tests {
         ));
         assert_eq!(schema.event("kernel.tcp.sent"), None);
         assert!(schema.event("kernel.tcp.acked").is_some());
-        assert_eq!(schema.events().len(), Event::ALL.len() - 1);
+        assert_eq!(schema.events().len(), FlowEvent::ALL.len() - 1);
     }
 }

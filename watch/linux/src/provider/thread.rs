@@ -3,29 +3,29 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::{Event, Kernel, Record, Subject, SubscriptionId};
-use hawser_bus::{Common, EventId, FlowId, Source};
+use crate::{CapabilitySubject, EventRecord, FlowEvent, Kernel, SubscriptionId};
+use hawser_bus::{EventId, FlowId, SharedSubscription, Source};
 use hawser_time::Instant;
 use rustix::time::{ClockId, clock_gettime};
 use tracing::{debug, warn};
 
-use super::pace::Pace;
+use super::pace::PollInterval;
 use super::view::View;
 
 /// The maximum time for which the thread sleeps.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The kernel subscriptions, by event.
-type Subscribed = [Option<There>; Event::ALL.len()];
+type Subscribed = [Option<There>; FlowEvent::ALL.len()];
 
 /// The source's numbers of events, by event: those that this machine's kernel provides have one.
-type Ids = [Option<EventId>; Event::ALL.len()];
+type Ids = [Option<EventId>; FlowEvent::ALL.len()];
 
 /// A subscription in the kernel.
 #[derive(Clone, Copy)]
 struct There {
     id: SubscriptionId,
-    common: Common,
+    common: SharedSubscription,
     /// The number of records that found the ring full, according to the newest record.
     lost: u32,
 }
@@ -43,10 +43,10 @@ fn newly_lost(newest: &mut u32, so_far: u32) -> u32 {
 
 /// Serves until `over` is set. A turn polls the bus once, reads the ring once, wakes each subscriber once,
 /// and writes once for each flow that was modified. If no work is left, it sleeps by one system call.
-pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &AtomicBool) {
-    let mut subscribed: Subscribed = [None; Event::ALL.len()];
-    let ids = Event::ALL.map(|event| source.schema().event(&Subject::Event(event).name()));
-    let mut records: Vec<Record> = Vec::new();
+pub(super) fn run(mut source: Source, mut view: View, mut pace: PollInterval, over: &AtomicBool) {
+    let mut subscribed: Subscribed = [None; FlowEvent::ALL.len()];
+    let ids = FlowEvent::ALL.map(|event| source.schema().event(&CapabilitySubject::Event(event).name()));
+    let mut records: Vec<EventRecord> = Vec::new();
     let mut losses_due = Instant::ORIGIN;
     while !over.load(Ordering::Relaxed) {
         view.now = now();
@@ -128,7 +128,7 @@ fn report_losses(source: &mut Source, ids: &Ids, kernel: &Kernel, subscribed: &m
 /// Adjusts the subscriptions in the kernel to those of the bus.
 fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed) {
     let (now, kernel) = (view.now, &mut view.kernel);
-    for event in Event::ALL {
+    for event in FlowEvent::ALL {
         let Some(id) = ids[event as usize] else { continue };
         let wanted = wanted(source, event, id);
         let place = &mut subscribed[event as usize];
@@ -156,16 +156,16 @@ fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subs
 }
 
 /// Returns the filter with which an event is to be subscribed to in the kernel, if any.
-fn wanted(source: &Source, event: Event, id: EventId) -> Option<Common> {
+fn wanted(source: &Source, event: FlowEvent, id: EventId) -> Option<SharedSubscription> {
     match event {
         // State that is kept of a flow is dropped at the flow's end. Ends of all flows are therefore
         // published whenever any event is wanted.
-        Event::Closed => (source.wanted() != 0).then(Common::default),
+        FlowEvent::Closed => (source.wanted() != 0).then(SharedSubscription::default),
         _ => source.wants(id).then(|| source.common(id)),
     }
 }
 
-fn in_kernel(common: Common) -> crate::Filter {
+fn in_kernel(common: SharedSubscription) -> crate::Filter {
     let filter = common.filter.unwrap_or_default();
     crate::Filter {
         flow: common.flow.map(|flow| flow.0),
@@ -176,7 +176,13 @@ fn in_kernel(common: Common) -> crate::Filter {
 }
 
 /// Publishes the kernel's records on the bus.
-fn publish(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed, record: &Record) {
+fn publish(
+    source: &mut Source,
+    ids: &Ids,
+    view: &mut View,
+    subscribed: &mut Subscribed,
+    record: &EventRecord,
+) {
     let (event, flow) = (record.event, FlowId(record.flow));
     let time = Instant::from_nanos(record.time);
     let Some(id) = ids[event as usize] else { return };
@@ -196,7 +202,7 @@ fn publish(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Sub
     } else {
         source.publish(time, flow, id, fields, view);
     }
-    if event == Event::Closed {
+    if event == FlowEvent::Closed {
         source.ended(time, flow, view);
         view.forget(record.flow);
     }
@@ -208,14 +214,14 @@ mod tests {
     use std::sync::Arc;
 
     use hawser_bus::ring::Ring;
-    use hawser_bus::{Bus, FlowInfo, Rights, Scope, State, Subscription, Target, VariableId};
+    use hawser_bus::{Bus, FlowInfo, ProviderState, Rights, Scope, SourceFlow, Subscription, VariableId};
 
     use super::*;
 
     /// A provider without readable state.
-    struct Nothing;
+    struct StatelessProvider;
 
-    impl State for Nothing {
+    impl ProviderState for StatelessProvider {
         fn read(&self, _: FlowId, _: VariableId) -> Option<u64> {
             None
         }
@@ -239,33 +245,34 @@ mod tests {
     fn ends_of_flows_are_always_subscribed_to() {
         let bus = Bus::new();
         let mut source = bus.source(Arc::new(super::super::schema(&[])), None);
-        let id = |event: Event| {
+        let id = |event: FlowEvent| {
             source
                 .schema()
-                .event(&Subject::Event(event).name())
+                .event(&CapabilitySubject::Event(event).name())
                 .expect("it is offered")
         };
-        let (acked, closed) = (id(Event::Acked), id(Event::Closed));
+        let (acked, closed) = (id(FlowEvent::Acked), id(FlowEvent::Closed));
         let asked = |source: &Source| {
-            [(Event::Acked, acked), (Event::Closed, closed)].map(|(event, id)| wanted(source, event, id))
+            [(FlowEvent::Acked, acked), (FlowEvent::Closed, closed)]
+                .map(|(event, id)| wanted(source, event, id))
         };
         assert_eq!(asked(&source), [None, None]);
         let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
         let (queue, _signals) = Ring::new(16, None);
         let flow = FlowId(7);
-        let scope = Scope::One(Target { source: source.id(), flow });
-        let subscription = |event| Subscription::new([event]).of(scope.clone()).priority(0);
+        let scope = Scope::One(SourceFlow { source: source.id(), flow });
+        let subscription = |event| Subscription::new([event]).with_scope(scope.clone()).priority(0);
         watcher
             .subscribe(subscription("kernel.tcp.acked"), &queue)
             .expect("it may");
-        source.poll(Instant::ORIGIN, &mut Nothing);
-        let one = Common { flow: Some(flow), filter: Some(hawser_bus::Filter::default()) };
-        assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
+        source.poll(Instant::ORIGIN, &mut StatelessProvider);
+        let one = SharedSubscription { flow: Some(flow), filter: Some(hawser_bus::Filter::default()) };
+        assert_eq!(asked(&source), [Some(one), Some(SharedSubscription::default())]);
         watcher
             .subscribe(subscription("kernel.tcp.closed"), &queue)
             .expect("it may");
-        source.poll(Instant::ORIGIN, &mut Nothing);
-        assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
+        source.poll(Instant::ORIGIN, &mut StatelessProvider);
+        assert_eq!(asked(&source), [Some(one), Some(SharedSubscription::default())]);
     }
 
     #[test]

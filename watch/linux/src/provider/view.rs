@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crate::{Diagnostics, Flow, Kernel, KernelError, Owners, Record, State as Stood, Variable};
-use hawser_bus::{FlowId, FlowInfo, Refusal, State, VariableId};
+use crate::{Diagnostics, EventRecord, FlowState as Stood, Kernel, KernelError, Owners, TcpFlow, Variable};
+use hawser_bus::{FlowId, FlowInfo, ProviderState, Refusal, VariableId};
 use hawser_time::Instant;
 use tracing::warn;
 
@@ -36,11 +36,11 @@ pub(super) struct View {
     diagnostics: RefCell<Diagnostics>,
     owners: RefCell<Owners>,
     /// Recent answers of INET_DIAG about flows.
-    asked: RefCell<HashMap<u64, (Instant, Flow)>>,
+    asked: RefCell<HashMap<u64, (Instant, TcpFlow)>>,
     /// The held values; in the kernel they take effect at the next acknowledgement.
     set: BTreeMap<(u64, VariableId), u64>,
     /// Values for flows that another congestion control runs. They take effect once ours runs these flows.
-    waiting: Vec<Waiting>,
+    waiting: Vec<DeferredValue>,
     /// Flows that could not be given our congestion control, until [`View::commit`] reports them.
     refused: Vec<(u64, Refusal)>,
     /// The earliest time of the next visit to all sockets.
@@ -72,7 +72,7 @@ impl View {
     }
 
     /// Begins to publish a record: until [`View::end`] its flow has the state of the record.
-    pub(super) fn begin(&mut self, record: &Record) {
+    pub(super) fn begin(&mut self, record: &EventRecord) {
         let Some(state) = record.state else { return };
         self.current = Some((record.flow, state));
         let time = Instant::from_nanos(record.time);
@@ -165,7 +165,7 @@ impl View {
                 .map(|flow| (flow, Refusal::unable(&error)))
                 .collect(),
         };
-        for Waiting { flow, which, value, lease } in waiting {
+        for DeferredValue { flow, which, value, lease } in waiting {
             if refused.contains_key(&flow) {
                 continue;
             }
@@ -185,7 +185,7 @@ impl View {
     }
 
     /// Asks the kernel for a flow, or reuses a recent answer.
-    fn ask<T>(&self, flow: u64, read: impl FnOnce(&Flow) -> T) -> Option<T> {
+    fn ask<T>(&self, flow: u64, read: impl FnOnce(&TcpFlow) -> T) -> Option<T> {
         let mut asked = self.asked.borrow_mut();
         if let Some((at, flow)) = asked.get(&flow)
             && self.now - *at < FRESH
@@ -232,7 +232,7 @@ impl View {
         self.is_within_reach(flow)?;
         self.waiting
             .retain(|waiting| (waiting.flow, waiting.which) != (flow, which));
-        self.waiting.push(Waiting { flow, which, value, lease });
+        self.waiting.push(DeferredValue { flow, which, value, lease });
         if self.now < self.next_visit && self.waiting.len() < WAITING {
             return Ok(());
         }
@@ -258,7 +258,7 @@ impl View {
 }
 
 /// A value for a flow that another congestion control runs.
-struct Waiting {
+struct DeferredValue {
     flow: u64,
     which: Variable,
     value: u64,
@@ -266,12 +266,12 @@ struct Waiting {
 }
 
 /// Returns the namespace, the interface, the process and the control group of a flow, as far as known.
-fn attributes(flow: &Flow, owners: &mut Owners) -> Vec<(&'static str, String)> {
+fn attributes(flow: &TcpFlow, owners: &mut Owners) -> Vec<(&'static str, String)> {
     let mut all = vec![("namespace", flow.namespace.to_string())];
     if flow.interface != 0 {
         all.push(("interface", flow.interface.to_string()));
     }
-    if let Some(process) = owners.of(flow.inode) {
+    if let Some(process) = owners.find(flow.inode) {
         all.push(("pid", process.pid.to_string()));
         all.push(("command", process.command.clone()));
     }
@@ -292,7 +292,7 @@ fn make_room<T>(of: &mut HashMap<u64, (Instant, T)>, now: Instant) {
     }
 }
 
-impl State for View {
+impl ProviderState for View {
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
         if let Some(value) = self.set.get(&(flow.0, variable)) {
             return Some(*value);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use hawser_linux::{Event, Filter, Kernel, Options, Record};
+use hawser_linux::{EventRecord, Filter, FlowEvent, Kernel, Options};
 
 use crate::TestResult;
 use crate::network::{Transfer, collect, expect, load, network};
@@ -12,10 +12,10 @@ use crate::network::{Transfer, collect, expect, load, network};
 const LOSSY: &str = "both = { rate = \"40Mbit/s\", delay = \"10ms\", queue = \"60kB\" }";
 
 /// Takes a flow under a congestion control through loss, an idle period, a closed window and its end.
-fn a_hard_life(congestion_control: &str, ours: &str) -> TestResult<(u64, Vec<Record>)> {
+fn a_hard_life(congestion_control: &str, ours: &str) -> TestResult<(u64, Vec<EventRecord>)> {
     let lab = network(LOSSY)?;
     let mut kernel = load(ours)?;
-    for event in Event::ALL {
+    for event in FlowEvent::ALL {
         let wanted = kernel.subscribe(event, Filter::default());
         // Without a cgroup, other congestion controls do not report round trips, but ours does.
         expect(wanted.is_ok(), format!("{event:?}: {wanted:?}"))?;
@@ -39,13 +39,13 @@ fn a_hard_life(congestion_control: &str, ours: &str) -> TestResult<(u64, Vec<Rec
     Ok((cookie, records))
 }
 
-fn seen(records: &[Record], event: Event) -> Vec<&Record> {
+fn seen(records: &[EventRecord], event: FlowEvent) -> Vec<&EventRecord> {
     records.iter().filter(|record| record.event == event).collect()
 }
 
 pub(crate) fn each_event_is_seen() -> TestResult {
     let (_, records) = a_hard_life("reno", "hw_events")?;
-    check(&records, &[Event::RoundTrip])
+    check(&records, &[FlowEvent::RoundTrip])
 }
 
 pub(crate) fn events_are_seen_under_our_congestion_control() -> TestResult {
@@ -55,7 +55,7 @@ pub(crate) fn events_are_seen_under_our_congestion_control() -> TestResult {
 
 /// Formats each tenth of a second with records: the number of records, the peer's smallest window and the
 /// largest flight, in bytes.
-fn course(records: &[Record]) -> String {
+fn course(records: &[EventRecord]) -> String {
     let first = records.first().map_or(0, |record| record.time);
     let mut tenths: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
     for record in records {
@@ -70,28 +70,28 @@ fn course(records: &[Record]) -> String {
     format!("{tenths:?}")
 }
 
-fn check(records: &[Record], absent: &[Event]) -> TestResult {
-    for event in Event::ALL.into_iter().filter(|event| !absent.contains(event)) {
+fn check(records: &[EventRecord], absent: &[FlowEvent]) -> TestResult {
+    for event in FlowEvent::ALL.into_iter().filter(|event| !absent.contains(event)) {
         let seen = seen(records, event);
         expect(
             !seen.is_empty(),
             format!("{event:?} was not seen; the course of it: {}", course(records)),
         )?;
     }
-    let one = |event| -> TestResult<&Record> {
+    let one = |event| -> TestResult<&EventRecord> {
         let seen = seen(records, event);
         expect(seen.len() == 1, format!("{event:?}: {}", seen.len()))?;
         Ok(seen[0])
     };
     // The link's delay in both directions, and the delay that a busy machine adds.
-    let rtt = one(Event::Established)?.values[0];
+    let rtt = one(FlowEvent::Established)?.values[0];
     expect(
         (20_000_000..500_000_000).contains(&rtt),
         format!("handshake of {rtt} ns"),
     )?;
-    one(Event::Closed)?;
+    one(FlowEvent::Closed)?;
     // RFC 9293: SYN-SENT, ESTABLISHED, FIN-WAIT-1, FIN-WAIT-2, and then the end.
-    let states: Vec<[u64; 2]> = seen(records, Event::StateChanged)
+    let states: Vec<[u64; 2]> = seen(records, FlowEvent::StateChanged)
         .iter()
         .map(|r| [r.values[0], r.values[1]])
         .collect();
@@ -101,7 +101,7 @@ fn check(records: &[Record], absent: &[Event]) -> TestResult {
         format!("{states:?}"),
     )?;
     // A silence of one second is longer than two timeouts.
-    let again: Vec<u64> = seen(records, Event::Timeout)
+    let again: Vec<u64> = seen(records, FlowEvent::Timeout)
         .iter()
         .map(|r| r.values[0])
         .collect();
@@ -110,7 +110,7 @@ fn check(records: &[Record], absent: &[Event]) -> TestResult {
         format!("timeouts {again:?}"),
     )?;
     // Duplicates count up from 1, one at a time.
-    let counts: Vec<u64> = seen(records, Event::DuplicateAck)
+    let counts: Vec<u64> = seen(records, FlowEvent::DuplicateAck)
         .iter()
         .map(|r| r.values[0])
         .collect();
@@ -123,14 +123,14 @@ fn check(records: &[Record], absent: &[Event]) -> TestResult {
         .all(|pair| pair[1] == 1 || pair[1] == pair[0] + 1);
     expect(steps, "duplicates are counted one by one")?;
     // The first loss is detected by duplicates, after three of them at the earliest, and not by a timeout.
-    let began = seen(records, Event::RecoveryBegan)[0];
+    let began = seen(records, FlowEvent::RecoveryBegan)[0];
     expect(
         began.values[0] > 60_000,
         format!("{} bytes in flight at the first loss", began.values[0]),
     )?;
-    let ended = seen(records, Event::RecoveryEnded)[0];
+    let ended = seen(records, FlowEvent::RecoveryEnded)[0];
     expect(began.time < ended.time, "recovery ends after it began")?;
-    let sample = seen(records, Event::Acked)
+    let sample = seen(records, FlowEvent::Acked)
         .iter()
         .filter(|r| r.values[1] > 0)
         .map(|r| r.values[1])
@@ -146,7 +146,7 @@ pub(crate) fn bytes_add_up() -> TestResult {
     for (congestion_control, ours) in [("cubic", "hw_sum"), ("hw_sum", "hw_sum")] {
         let lab = network(LOSSY)?;
         let mut kernel = load(ours)?;
-        for event in [Event::Acked, Event::Sent, Event::Retransmitted] {
+        for event in [FlowEvent::Acked, FlowEvent::Sent, FlowEvent::Retransmitted] {
             kernel.subscribe(event, Filter::default())?;
         }
         let mut transfer = Transfer::connect(&lab, congestion_control)?;
@@ -166,7 +166,7 @@ pub(crate) fn bytes_add_up() -> TestResult {
         };
         // A tracepoint's program does not always run, for an unknown reason. The next event includes data of
         // a missed one, so only the last event can be missing from the sums.
-        let (sent, acked) = (sum(Event::Sent, 1), sum(Event::Acked, 0));
+        let (sent, acked) = (sum(FlowEvent::Sent, 1), sum(FlowEvent::Acked, 0));
         expect(
             (3_900_000..=4_000_000).contains(&sent),
             format!("{sent} bytes sent"),
@@ -180,8 +180,8 @@ pub(crate) fn bytes_add_up() -> TestResult {
             acked == 4_000_000 || congestion_control != ours,
             format!("{acked} bytes acked"),
         )?;
-        let sent = seen(&records, Event::Sent);
-        let end = |record: &Record| record.values[0].wrapping_add(record.values[1]) as u32;
+        let sent = seen(&records, FlowEvent::Sent);
+        let end = |record: &EventRecord| record.values[0].wrapping_add(record.values[1]) as u32;
         let gapless = sent
             .windows(2)
             .all(|pair| end(pair[0]) == pair[1].values[0] as u32);
@@ -189,7 +189,7 @@ pub(crate) fn bytes_add_up() -> TestResult {
         let reported = crate::state::ss(&lab, transfer.port()?)?
             .number("bytes_retrans:")
             .unwrap_or(0);
-        let again = sum(Event::Retransmitted, 1);
+        let again = sum(FlowEvent::Retransmitted, 1);
         expect(
             again <= reported && again * 10 >= reported * 9,
             format!("{again} bytes again, ss prints {reported}"),
@@ -209,8 +209,8 @@ pub(crate) fn a_sleeping_reader_loses_events_and_is_notified() -> TestResult {
     })?;
     let transfer = Transfer::connect(&lab, "reno")?;
     let only = Filter { flow: Some(transfer.cookie), ..Filter::default() };
-    let full = kernel.subscribe(Event::Acked, only)?;
-    let counted = kernel.subscribe(Event::Acked, Filter { frequency: 1_000_000_000, ..only })?;
+    let full = kernel.subscribe(FlowEvent::Acked, only)?;
+    let counted = kernel.subscribe(FlowEvent::Acked, Filter { frequency: 1_000_000_000, ..only })?;
     let mut transfer = transfer;
     transfer.begin(u64::MAX)?;
     transfer.wait_for(8_000_000)?;
@@ -230,7 +230,7 @@ pub(crate) fn wakes_are_rare() -> TestResult {
     kernel.set_wake(Duration::from_millis(20))?;
     let transfer = Transfer::start(&lab, "reno")?;
     kernel.subscribe(
-        Event::Acked,
+        FlowEvent::Acked,
         Filter { flow: Some(transfer.cookie), ..Filter::default() },
     )?;
     let (begin, mut wakes, mut records) = (std::time::Instant::now(), 0, 0);
@@ -253,7 +253,7 @@ pub(crate) fn wakes_are_rare() -> TestResult {
 pub(crate) fn the_end_of_a_connection_has_its_reason() -> TestResult {
     let lab = network("both = { rate = \"50Mbit/s\", delay = \"10ms\" }")?;
     let mut kernel = load("hw_ends")?;
-    kernel.subscribe(Event::Closed, Filter::default())?;
+    kernel.subscribe(FlowEvent::Closed, Filter::default())?;
     let mut records = Vec::new();
     let server = lab.host("server")?;
     let closed_port = server
@@ -311,7 +311,7 @@ pub(crate) fn events_come_from_one_namespace_or_all() -> TestResult {
             ..Options::default()
         };
         let mut kernel = lab.host("client")?.run(|| Kernel::load(&options))??;
-        for event in [Event::Sent, Event::StateChanged, Event::Acked] {
+        for event in [FlowEvent::Sent, FlowEvent::StateChanged, FlowEvent::Acked] {
             kernel.subscribe(event, Filter::default())?;
         }
         let mut transfer = Transfer::connect(&lab, "cubic")?;
@@ -321,7 +321,7 @@ pub(crate) fn events_come_from_one_namespace_or_all() -> TestResult {
         let own = transfer.cookie;
         transfer.end()?;
         collect(&mut kernel, Duration::from_millis(200), &mut records)?;
-        for event in [Event::Sent, Event::Acked, Event::StateChanged] {
+        for event in [FlowEvent::Sent, FlowEvent::Acked, FlowEvent::StateChanged] {
             let seen = records
                 .iter()
                 .any(|record| record.flow == own && record.event == event);

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use hawser_linux::{Event, Filter, Record};
+use hawser_linux::{EventRecord, Filter, FlowEvent};
 
 use crate::TestResult;
 use crate::network::{Transfer, collect, expect, load, network};
 
 /// Follows the paper's text (iTCP, section 2.4): cut the time into intervals, each beginning with an event.
 /// Take the last event of each interval that is over at `end`, then every F-th of those.
-fn model(filter: Filter, events: &[Record], end: u64) -> Vec<Record> {
+fn model(filter: Filter, events: &[EventRecord], end: u64) -> Vec<EventRecord> {
     let interval = filter.interval.as_nanos() as u64;
     let mut survivors = Vec::new();
     let mut rest = events;
@@ -42,7 +42,7 @@ pub(crate) fn filters_agree_with_a_naive_model() -> TestResult {
     }
     let subscriptions: Vec<_> = filters
         .iter()
-        .map(|&filter| kernel.subscribe(Event::Acked, filter))
+        .map(|&filter| kernel.subscribe(FlowEvent::Acked, filter))
         .collect::<Result<_, _>>()?;
     let mut records = Vec::new();
     transfer.begin(8_000_000)?;
@@ -60,7 +60,7 @@ pub(crate) fn filters_agree_with_a_naive_model() -> TestResult {
     expect(all.len() > 1000, format!("{} events", all.len()))?;
     for (filter, &id) in filters.iter().zip(&subscriptions) {
         let (got, want) = (of(id), model(*filter, &all, u64::MAX));
-        let key = |records: &[Record]| records.iter().map(|r| (r.time, r.values)).collect::<Vec<_>>();
+        let key = |records: &[EventRecord]| records.iter().map(|r| (r.time, r.values)).collect::<Vec<_>>();
         let first = key(&got)
             .iter()
             .zip(&key(&want))
@@ -85,11 +85,11 @@ pub(crate) fn filters_select_a_flow_or_a_port() -> TestResult {
         Transfer::connect(&lab, "cubic")?,
     );
     let by_flow = kernel.subscribe(
-        Event::Acked,
+        FlowEvent::Acked,
         Filter { flow: Some(one.cookie), ..Filter::default() },
     )?;
     let by_port = kernel.subscribe(
-        Event::Acked,
+        FlowEvent::Acked,
         Filter { port: Some(other.port()?), ..Filter::default() },
     )?;
     let (mut one, mut other) = (one, other);

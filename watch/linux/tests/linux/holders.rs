@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hawser_lab::Lab;
 use hawser_linux::provider::{Options, serve_kernel};
 use hawser_linux::{Kernel, KernelError, Variable};
-use hawser_socket::{Bus, FlowId, Modification, Rights, Target};
+use hawser_socket::{Bus, FlowId, Modification, Rights, SourceFlow};
 use rustix::net::sockopt;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -184,7 +184,7 @@ pub(crate) fn a_burst_of_modifications_shares_visits() -> TestResult {
     let modify = |flow: &u64| -> TestResult<Duration> {
         let begin = Instant::now();
         let modification = Modification {
-            target: Target { source: serving.source(), flow: FlowId(*flow) },
+            target: SourceFlow { source: serving.source(), flow: FlowId(*flow) },
             variable,
             set: Some((20_000, MINUTE)),
         };

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStrea
 use std::time::Duration;
 
 use hawser_lab::{Host, Lab};
-use hawser_linux::{Diagnostics, Flow, Kernel, Variable};
+use hawser_linux::{Diagnostics, Kernel, TcpFlow, Variable};
 use hawser_testing::{Need, skip};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -75,7 +75,7 @@ fn link_local(host: &Host<'_>) -> TestResult<(Ipv6Addr, u32)> {
 }
 
 /// The flow of a connection is listed, found again by its cookie, and can be modified.
-fn check(lab: &Lab, kernel: &mut Kernel, ours: &str, connection: &Connection) -> TestResult<Flow> {
+fn check(lab: &Lab, kernel: &mut Kernel, ours: &str, connection: &Connection) -> TestResult<TcpFlow> {
     let mut diagnostics: Diagnostics = diagnostics(lab)?;
     let local = connection.stream.local_addr()?.port();
     let listed = diagnostics.flows()?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use hawser_linux::{Event, Filter, Kernel, KernelError, Missing, Options, Variable};
+use hawser_linux::{Filter, FlowEvent, Kernel, KernelError, Missing, Options, Variable};
 use hawser_testing::{Need, skip};
 use rustix::net::sockopt;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
@@ -36,7 +36,7 @@ pub(crate) fn only_loading_needs_privilege() -> TestResult {
         without_privilege(|| -> TestResult {
             let held = capabilities(None)?;
             expect(held.effective.is_empty(), "no capability is left")?;
-            for event in Event::ALL {
+            for event in FlowEvent::ALL {
                 kernel.subscribe(event, Filter::default())?;
             }
             kernel.adopt(flow)?;
@@ -52,7 +52,9 @@ pub(crate) fn only_loading_needs_privilege() -> TestResult {
         })
     })???;
     expect(
-        records.iter().any(|r| r.flow == flow && r.event == Event::Sent),
+        records
+            .iter()
+            .any(|r| r.flow == flow && r.event == FlowEvent::Sent),
         "events came",
     )?;
     transfer.end().map(drop)
@@ -90,7 +92,7 @@ pub(crate) fn missing_capabilities_are_named() -> TestResult {
         matches!(refused, Err(KernelError::Variable { .. })),
         format!("{refused:?}"),
     )?;
-    let refused = plain.subscribe(Event::RoundTrip, Filter::default());
+    let refused = plain.subscribe(FlowEvent::RoundTrip, Filter::default());
     expect(
         matches!(refused, Err(KernelError::Event { .. })),
         format!("{refused:?}"),
@@ -131,7 +133,7 @@ pub(crate) fn loading_and_unloading_leaks_no_memory() -> TestResult {
     let (before, kernel_before) = (count()?, in_kernel()?);
     for _ in 0..20 {
         let mut kernel = load("hw_again")?;
-        for event in Event::ALL {
+        for event in FlowEvent::ALL {
             kernel.subscribe(
                 event,
                 Filter { interval: Duration::from_millis(5), ..Filter::default() },
@@ -156,10 +158,10 @@ pub(crate) fn subscribing_200_times_leaks_no_memory() -> TestResult {
     transfer.begin_slowly()?;
     let before = (count()?, in_kernel()?);
     for round in 0..200 {
-        let event = Event::ALL[round % Event::ALL.len()];
+        let event = FlowEvent::ALL[round % FlowEvent::ALL.len()];
         let interval = Duration::from_millis(round as u64 % 3);
         let id = kernel.subscribe(event, Filter { interval, ..Filter::default() })?;
-        let more = kernel.subscribe(Event::Acked, Filter::default())?;
+        let more = kernel.subscribe(FlowEvent::Acked, Filter::default())?;
         kernel.poll(Some(Duration::from_millis(2)), |_| {})?;
         kernel.unsubscribe(id)?;
         kernel.unsubscribe(more)?;
@@ -219,8 +221,8 @@ pub(crate) fn a_cgroup_is_adopted() -> TestResult {
         congestion_control: Some("hw_cgroup".into()),
         ..Options::default()
     })?;
-    kernel.subscribe(Event::RoundTrip, Filter::default())?;
-    kernel.subscribe(Event::Sent, Filter::default())?;
+    kernel.subscribe(FlowEvent::RoundTrip, Filter::default())?;
+    kernel.subscribe(FlowEvent::Sent, Filter::default())?;
     // The application does not request it: the kernel's default congestion control applies until the
     // handshake is over.
     let usual = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
@@ -230,7 +232,7 @@ pub(crate) fn a_cgroup_is_adopted() -> TestResult {
     transfer.begin(300_000)?;
     let mut records = Vec::new();
     collect(&mut kernel, Duration::from_millis(400), &mut records)?;
-    for event in [Event::RoundTrip, Event::Sent] {
+    for event in [FlowEvent::RoundTrip, FlowEvent::Sent] {
         let seen = records
             .iter()
             .any(|r| r.flow == transfer.cookie && r.event == event);
@@ -243,6 +245,6 @@ pub(crate) fn a_cgroup_is_adopted() -> TestResult {
     collect(&mut kernel, Duration::from_millis(400), &mut records)?;
     let seen = records
         .iter()
-        .any(|r| r.flow == transfer.cookie && r.event == Event::RoundTrip);
+        .any(|r| r.flow == transfer.cookie && r.event == FlowEvent::RoundTrip);
     expect(seen, "round trips under cubic")
 }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hawser_lab::{Lab, Spec};
-use hawser_linux::{Diagnostics, Kernel, Options, Record};
+use hawser_linux::{Diagnostics, EventRecord, Kernel, Options};
 use rustix::net::sockopt;
 
 use crate::TestResult;
@@ -194,7 +194,7 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) -> TestRes
 }
 
 /// Reads records for a while.
-pub(crate) fn collect(kernel: &mut Kernel, time: Duration, into: &mut Vec<Record>) -> TestResult {
+pub(crate) fn collect(kernel: &mut Kernel, time: Duration, into: &mut Vec<EventRecord>) -> TestResult {
     let begin = Instant::now();
     while begin.elapsed() < time {
         kernel.poll(Some(Duration::from_millis(20)), |record| into.push(*record))?;

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use hawser_lab::Lab;
-use hawser_linux::{Diagnostics, Event, Filter, KernelError, Owners, Setting, own_namespace};
+use hawser_linux::{Diagnostics, Filter, FlowEvent, KernelError, Owners, Setting, own_namespace};
 
 use crate::TestResult;
 use crate::network::{Transfer, collect, diagnostics, expect, load, network, wait_until};
@@ -117,10 +117,13 @@ pub(crate) fn records_have_what_is_asked_for() -> TestResult {
     let (mut kernel, mut diagnostics) = (load("hw_stood")?, diagnostics(&lab)?);
     let mut transfer = Transfer::connect(&lab, "hw_stood")?;
     let flow = Some(transfer.cookie);
-    let all = kernel.subscribe(Event::Acked, Filter { flow, ..Filter::default() })?;
+    let all = kernel.subscribe(FlowEvent::Acked, Filter { flow, ..Filter::default() })?;
     let last = Duration::from_millis(30);
-    let filtered = kernel.subscribe(Event::Acked, Filter { flow, interval: last, ..Filter::default() })?;
-    kernel.subscribe(Event::Sent, Filter { flow, ..Filter::default() })?;
+    let filtered = kernel.subscribe(
+        FlowEvent::Acked,
+        Filter { flow, interval: last, ..Filter::default() },
+    )?;
+    kernel.subscribe(FlowEvent::Sent, Filter { flow, ..Filter::default() })?;
     let mut records = Vec::new();
     transfer.begin(3_000_000)?;
     while transfer.read() < 3_000_000 {
@@ -156,7 +159,7 @@ pub(crate) fn records_have_what_is_asked_for() -> TestResult {
         "a record's state is that of its own ACK",
     )?;
     // A running flow, seen at the place where its packets leave.
-    let sent = records.iter().filter(|record| record.event == Event::Sent);
+    let sent = records.iter().filter(|record| record.event == FlowEvent::Sent);
     let seen = sent.filter_map(|record| record.state).collect::<Vec<_>>();
     expect(
         seen.iter()
@@ -247,7 +250,7 @@ pub(crate) fn flows_of_every_namespace_are_listed() -> TestResult {
         format!("in {}", flow.namespace),
     )?;
     let mut owners = Owners::default();
-    let pid = owners.of(flow.inode).map(|process| process.pid);
+    let pid = owners.find(flow.inode).map(|process| process.pid);
     expect(pid == Some(std::process::id()), format!("it is of {pid:?}"))?;
     transfer.end().map(drop)
 }

@@ -6,123 +6,145 @@
 
 use std::fmt::Write as _;
 
-use super::{Diagram, Event, State, Transition};
+use super::{Diagram, DiagramEvent, DiagramState, Transition};
 use crate::svg::escape;
 
-const UPPER: &[State] = &[State::Established, State::SlowStart, State::Avoidance];
-const MIDDLE: &[State] = &[State::TimedOut, State::Dropped];
-const LOWER: &[State] = &[
-    State::FirstDuplicate,
-    State::SecondDuplicate,
-    State::FastRetransmit,
-    State::FastRecovery,
-    State::Shrunk,
+const UPPER: &[DiagramState] = &[
+    DiagramState::Established,
+    DiagramState::SlowStart,
+    DiagramState::Avoidance,
+];
+const MIDDLE: &[DiagramState] = &[DiagramState::TimedOut, DiagramState::Dropped];
+const LOWER: &[DiagramState] = &[
+    DiagramState::FirstDuplicate,
+    DiagramState::SecondDuplicate,
+    DiagramState::FastRetransmit,
+    DiagramState::FastRecovery,
+    DiagramState::Shrunk,
 ];
 
 /// The place of a state: the upper left corner of its box, its width, and its text.
-struct Place(State, f64, f64, f64, [&'static str; 2]);
+struct StateBox(DiagramState, f64, f64, f64, [&'static str; 2]);
 
 const HEIGHT: f64 = 58.0;
 
-const PLACES: [Place; 11] = [
-    Place(State::Closed, 24.0, 124.0, 112.0, ["closed", ""]),
-    Place(State::Established, 232.0, 124.0, 128.0, ["established", ""]),
-    Place(
-        State::SlowStart,
+const PLACES: [StateBox; 11] = [
+    StateBox(DiagramState::Closed, 24.0, 124.0, 112.0, ["closed", ""]),
+    StateBox(
+        DiagramState::Established,
+        232.0,
+        124.0,
+        128.0,
+        ["established", ""],
+    ),
+    StateBox(
+        DiagramState::SlowStart,
         520.0,
         124.0,
         152.0,
         ["slow start", "doubles each RTT"],
     ),
-    Place(
-        State::Avoidance,
+    StateBox(
+        DiagramState::Avoidance,
         880.0,
         124.0,
         184.0,
         ["congestion avoidance", "one segment each RTT"],
     ),
-    Place(
-        State::Dropped,
+    StateBox(
+        DiagramState::Dropped,
         520.0,
         302.0,
         152.0,
         ["window dropped", "to one segment"],
     ),
-    Place(State::TimedOut, 770.0, 302.0, 128.0, ["timed out", ""]),
-    Place(
-        State::FirstDuplicate,
+    StateBox(DiagramState::TimedOut, 770.0, 302.0, 128.0, ["timed out", ""]),
+    StateBox(
+        DiagramState::FirstDuplicate,
         224.0,
         500.0,
         112.0,
         ["first", "duplicate ACK"],
     ),
-    Place(
-        State::SecondDuplicate,
+    StateBox(
+        DiagramState::SecondDuplicate,
         414.0,
         500.0,
         112.0,
         ["second", "duplicate ACK"],
     ),
-    Place(State::FastRetransmit, 604.0, 500.0, 112.0, ["fast", "retransmit"]),
-    Place(State::FastRecovery, 784.0, 500.0, 112.0, ["fast", "recovery"]),
-    Place(State::Shrunk, 976.0, 500.0, 112.0, ["window", "halved"]),
+    StateBox(
+        DiagramState::FastRetransmit,
+        604.0,
+        500.0,
+        112.0,
+        ["fast", "retransmit"],
+    ),
+    StateBox(
+        DiagramState::FastRecovery,
+        784.0,
+        500.0,
+        112.0,
+        ["fast", "recovery"],
+    ),
+    StateBox(DiagramState::Shrunk, 976.0, 500.0, 112.0, ["window", "halved"]),
 ];
 
 /// An edge: the transitions that it stands for, its path, the start of its label, and the label's anchor.
-struct Edge {
-    from: &'static [State],
-    events: &'static [Event],
-    to: &'static [State],
+struct TransitionEdge {
+    from: &'static [DiagramState],
+    events: &'static [DiagramEvent],
+    to: &'static [DiagramState],
     path: &'static str,
     label: (f64, f64),
     anchor: &'static str,
 }
 
 const fn edge(
-    from: &'static [State],
-    events: &'static [Event],
-    to: &'static [State],
+    from: &'static [DiagramState],
+    events: &'static [DiagramEvent],
+    to: &'static [DiagramState],
     path: &'static str,
     label: (f64, f64),
     anchor: &'static str,
-) -> Edge {
-    Edge { from, events, to, path, label, anchor }
+) -> TransitionEdge {
+    TransitionEdge { from, events, to, path, label, anchor }
 }
 
-const GROWTH: &[State] = &[State::SlowStart, State::Avoidance];
+const GROWTH: &[DiagramState] = &[DiagramState::SlowStart, DiagramState::Avoidance];
 
 #[rustfmt::skip]
-const EDGES: [Edge; 24] = [
-    edge(&[State::Closed], &[Event::Opened], &[State::Established], "M136 146H228", (182.0, 124.0), "middle"),
-    edge(UPPER, &[Event::Closed], &[State::Closed], "M200 168H140", (168.0, 184.0), "middle"),
-    edge(LOWER, &[Event::Closed], &[State::Closed], "M200 540H58V186", (66.0, 532.0), "start"),
-    edge(MIDDLE, &[Event::Closed], &[State::Closed], "M516 344H104V186", (112.0, 336.0), "start"),
-    edge(&[State::Established], &[Event::Acked, Event::Sent], &[State::SlowStart], "M360 153H516", (438.0, 129.0), "middle"),
-    edge(&[State::SlowStart], &[Event::Acked], &[State::SlowStart], "M548 124V104Q548 98 554 98H568Q574 98 574 104V120", (561.0, 90.0), "end"),
-    edge(&[State::SlowStart], &[Event::Sent], &[State::SlowStart], "M618 124V104Q618 98 624 98H638Q644 98 644 104V120", (604.0, 90.0), "start"),
-    edge(&[State::SlowStart], &[Event::Threshold], &[State::Avoidance], "M672 153H876", (774.0, 129.0), "middle"),
-    edge(&[State::Avoidance], &[Event::Acked], &[State::Avoidance], "M914 124V104Q914 98 920 98H934Q940 98 940 104V120", (927.0, 90.0), "end"),
-    edge(&[State::Avoidance], &[Event::Sent], &[State::Avoidance], "M1004 124V104Q1004 98 1010 98H1024Q1030 98 1030 104V120", (948.0, 90.0), "start"),
-    edge(UPPER, &[Event::Timeout], &[State::TimedOut], "M812 216V298", (820.0, 250.0), "start"),
-    edge(LOWER, &[Event::Timeout], &[State::TimedOut], "M834 438V364", (842.0, 408.0), "start"),
-    edge(MIDDLE, &[Event::Timeout], &[State::TimedOut], "M898 316H920Q926 316 926 322V340Q926 346 920 346H902", (934.0, 335.0), "start"),
-    edge(&[State::TimedOut], &[Event::Retransmitted], &[State::Dropped], "M770 331H676", (722.0, 307.0), "middle"),
-    edge(&[State::Dropped], &[Event::Acked, Event::Sent], &[State::SlowStart], "M596 302V186", (604.0, 246.0), "start"),
-    edge(UPPER, &[Event::First], &[State::FirstDuplicate], "M262 216V496", (270.0, 260.0), "start"),
-    edge(&[State::FirstDuplicate], &[Event::Second], &[State::SecondDuplicate], "M336 529H410", (373.0, 476.0), "middle"),
-    edge(&[State::SecondDuplicate, State::FirstDuplicate], &[Event::Third], &[State::FastRetransmit], "M526 529H600", (563.0, 476.0), "middle"),
-    edge(&[State::FirstDuplicate, State::SecondDuplicate, State::FastRetransmit], &[Event::Acked], GROWTH, "M430 500V220", (422.0, 260.0), "end"),
-    edge(&[], &[Event::LossFound], &[State::FastRetransmit], "M484 216V462Q484 468 490 468H624Q630 468 630 474V496", (492.0, 416.0), "start"),
-    edge(&[State::FastRetransmit], &[Event::Retransmitted], &[State::FastRecovery], "M716 529H780", (748.0, 476.0), "middle"),
-    edge(&[State::FastRecovery], &[Event::First, Event::Second, Event::Third, Event::Further, Event::Acked, Event::Sent, Event::Retransmitted], &[State::FastRecovery],
+const EDGES: [TransitionEdge; 24] = [
+    edge(&[DiagramState::Closed], &[DiagramEvent::Opened], &[DiagramState::Established], "M136 146H228", (182.0, 124.0), "middle"),
+    edge(UPPER, &[DiagramEvent::Closed], &[DiagramState::Closed], "M200 168H140", (168.0, 184.0), "middle"),
+    edge(LOWER, &[DiagramEvent::Closed], &[DiagramState::Closed], "M200 540H58V186", (66.0, 532.0), "start"),
+    edge(MIDDLE, &[DiagramEvent::Closed], &[DiagramState::Closed], "M516 344H104V186", (112.0, 336.0), "start"),
+    edge(&[DiagramState::Established], &[DiagramEvent::Acked, DiagramEvent::Sent], &[DiagramState::SlowStart], "M360 153H516", (438.0, 129.0), "middle"),
+    edge(&[DiagramState::SlowStart], &[DiagramEvent::Acked], &[DiagramState::SlowStart], "M548 124V104Q548 98 554 98H568Q574 98 574 104V120", (561.0, 90.0), "end"),
+    edge(&[DiagramState::SlowStart], &[DiagramEvent::Sent], &[DiagramState::SlowStart], "M618 124V104Q618 98 624 98H638Q644 98 644 104V120", (604.0, 90.0), "start"),
+    edge(&[DiagramState::SlowStart], &[DiagramEvent::Threshold], &[DiagramState::Avoidance], "M672 153H876", (774.0, 129.0), "middle"),
+    edge(&[DiagramState::Avoidance], &[DiagramEvent::Acked], &[DiagramState::Avoidance], "M914 124V104Q914 98 920 98H934Q940 98 940 104V120", (927.0, 90.0), "end"),
+    edge(&[DiagramState::Avoidance], &[DiagramEvent::Sent], &[DiagramState::Avoidance], "M1004 124V104Q1004 98 1010 98H1024Q1030 98 1030 104V120", (948.0, 90.0), "start"),
+    edge(UPPER, &[DiagramEvent::Timeout], &[DiagramState::TimedOut], "M812 216V298", (820.0, 250.0), "start"),
+    edge(LOWER, &[DiagramEvent::Timeout], &[DiagramState::TimedOut], "M834 438V364", (842.0, 408.0), "start"),
+    edge(MIDDLE, &[DiagramEvent::Timeout], &[DiagramState::TimedOut], "M898 316H920Q926 316 926 322V340Q926 346 920 346H902", (934.0, 335.0), "start"),
+    edge(&[DiagramState::TimedOut], &[DiagramEvent::Retransmitted], &[DiagramState::Dropped], "M770 331H676", (722.0, 307.0), "middle"),
+    edge(&[DiagramState::Dropped], &[DiagramEvent::Acked, DiagramEvent::Sent], &[DiagramState::SlowStart], "M596 302V186", (604.0, 246.0), "start"),
+    edge(UPPER, &[DiagramEvent::First], &[DiagramState::FirstDuplicate], "M262 216V496", (270.0, 260.0), "start"),
+    edge(&[DiagramState::FirstDuplicate], &[DiagramEvent::Second], &[DiagramState::SecondDuplicate], "M336 529H410", (373.0, 476.0), "middle"),
+    edge(&[DiagramState::SecondDuplicate, DiagramState::FirstDuplicate], &[DiagramEvent::Third], &[DiagramState::FastRetransmit], "M526 529H600", (563.0, 476.0), "middle"),
+    edge(&[DiagramState::FirstDuplicate, DiagramState::SecondDuplicate, DiagramState::FastRetransmit], &[DiagramEvent::Acked], GROWTH, "M430 500V220", (422.0, 260.0), "end"),
+    edge(&[], &[DiagramEvent::LossFound], &[DiagramState::FastRetransmit], "M484 216V462Q484 468 490 468H624Q630 468 630 474V496", (492.0, 416.0), "start"),
+    edge(&[DiagramState::FastRetransmit], &[DiagramEvent::Retransmitted], &[DiagramState::FastRecovery], "M716 529H780", (748.0, 476.0), "middle"),
+    edge(&[DiagramState::FastRecovery], &[DiagramEvent::First, DiagramEvent::Second, DiagramEvent::Third, DiagramEvent::Further, DiagramEvent::Acked, DiagramEvent::Sent, DiagramEvent::Retransmitted], &[DiagramState::FastRecovery],
          "M810 558V580Q810 586 816 586H864Q870 586 870 580V562", (840.0, 604.0), "middle"),
-    edge(&[State::FastRecovery, State::FastRetransmit], &[Event::NewAck], &[State::Shrunk], "M896 529H972", (934.0, 476.0), "middle"),
-    edge(&[State::Shrunk], &[Event::Threshold, Event::Acked, Event::Sent], &[State::Avoidance], "M1032 500V186", (1024.0, 260.0), "end"),
+    edge(&[DiagramState::FastRecovery, DiagramState::FastRetransmit], &[DiagramEvent::NewAck], &[DiagramState::Shrunk], "M896 529H972", (934.0, 476.0), "middle"),
+    edge(&[DiagramState::Shrunk], &[DiagramEvent::Threshold, DiagramEvent::Acked, DiagramEvent::Sent], &[DiagramState::Avoidance], "M1032 500V186", (1024.0, 260.0), "end"),
 ];
 
-impl Edge {
+impl TransitionEdge {
     fn takes(&self, (from, event, to): &Transition) -> bool {
-        let fits = |set: &[State], state| set.is_empty() || set.contains(state);
+        let fits = |set: &[DiagramState], state| set.is_empty() || set.contains(state);
         fits(self.from, from) && self.events.contains(event) && fits(self.to, to)
     }
 
@@ -131,9 +153,13 @@ impl Edge {
     fn lines(&self, diagram: &Diagram) -> Vec<(String, u64)> {
         let mut taken: Vec<(&str, u64)> = Vec::new();
         for event in self.events {
-            let is_any = self.events.contains(&Event::Further);
+            let is_any = self.events.contains(&DiagramEvent::Further);
             let label = match event {
-                Event::First | Event::Second | Event::Third | Event::Further if is_any => "DACK",
+                DiagramEvent::First | DiagramEvent::Second | DiagramEvent::Third | DiagramEvent::Further
+                    if is_any =>
+                {
+                    "DACK"
+                }
                 event => event.label(),
             };
             let count = diagram.count(self.from, &[*event], self.to);
@@ -231,7 +257,7 @@ fn metadata(diagram: &Diagram) -> String {
     format!(r#"{{"transitions":[{}]}}"#, all.join(","))
 }
 
-fn draw_edge(out: &mut String, edge: &Edge, diagram: &Diagram, max_count: u64) {
+fn draw_edge(out: &mut String, edge: &TransitionEdge, diagram: &Diagram, max_count: u64) {
     let count = diagram.count(edge.from, edge.events, edge.to);
     if count == 0 {
         let _ = writeln!(out, "  <path class=\"edge idle\" d=\"{}\"/>", edge.path);
@@ -246,7 +272,7 @@ fn draw_edge(out: &mut String, edge: &Edge, diagram: &Diagram, max_count: u64) {
     );
 }
 
-fn draw_label(out: &mut String, edge: &Edge, diagram: &Diagram) {
+fn draw_label(out: &mut String, edge: &TransitionEdge, diagram: &Diagram) {
     let (x, y) = edge.label;
     let lines = edge.lines(diagram);
     // Labels above a horizontal edge grow upwards, the others downwards.
@@ -264,7 +290,7 @@ fn draw_label(out: &mut String, edge: &Edge, diagram: &Diagram) {
     }
 }
 
-fn draw_state(out: &mut String, Place(state, x, y, width, text): &Place, diagram: &Diagram) {
+fn draw_state(out: &mut String, StateBox(state, x, y, width, text): &StateBox, diagram: &Diagram) {
     let visited = diagram
         .counts()
         .keys()

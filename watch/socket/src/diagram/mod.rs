@@ -5,7 +5,7 @@
 //! start and congestion avoidance, its lower part fast retransmit and fast recovery, with the timeout between
 //! them. The paper gives the number 1 to both of its first rows; the closed state is 0 here. Later TCPs (RFC
 //! 6675, 8985) detect losses without a third duplicate ACK. That is an event of its own here,
-//! [`Event::LossFound`].
+//! [`DiagramEvent::LossFound`].
 //!
 //! The machine is pure: signals in, counts out. Each signal takes one transition at most.
 
@@ -19,7 +19,7 @@ pub use draw::draw;
 
 /// A state of Table 1.a.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum DiagramState {
     /// 0: "Initial closed state".
     Closed,
     /// 1: "Established state communication".
@@ -44,20 +44,20 @@ pub enum State {
     Avoidance,
 }
 
-impl State {
+impl DiagramState {
     /// All states, by number.
-    pub const ALL: [State; 11] = [
-        State::Closed,
-        State::Established,
-        State::FirstDuplicate,
-        State::SecondDuplicate,
-        State::FastRetransmit,
-        State::TimedOut,
-        State::FastRecovery,
-        State::Shrunk,
-        State::Dropped,
-        State::SlowStart,
-        State::Avoidance,
+    pub const ALL: [DiagramState; 11] = [
+        DiagramState::Closed,
+        DiagramState::Established,
+        DiagramState::FirstDuplicate,
+        DiagramState::SecondDuplicate,
+        DiagramState::FastRetransmit,
+        DiagramState::TimedOut,
+        DiagramState::FastRecovery,
+        DiagramState::Shrunk,
+        DiagramState::Dropped,
+        DiagramState::SlowStart,
+        DiagramState::Avoidance,
     ];
 
     /// Returns its number in Table 1.a.
@@ -69,7 +69,7 @@ impl State {
 
 /// An event of Table 1.b.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Event {
+pub enum DiagramEvent {
     /// TCP_init: `established`.
     Opened,
     /// TCP_close: `closed`.
@@ -98,46 +98,46 @@ pub enum Event {
     Threshold,
 }
 
-impl Event {
+impl DiagramEvent {
     /// Returns its name in Table 1.b, or a name in the same style.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
-            Event::Opened => "TCP_init",
-            Event::Closed => "TCP_close",
-            Event::Acked => "ACK",
-            Event::Sent => "New seg send",
-            Event::Timeout => "Time out",
-            Event::First => "DACK(1)",
-            Event::Second => "DACK(2)",
-            Event::Third => "DACK(3)",
-            Event::Further => "DACK(n)",
-            Event::LossFound => "loss found",
-            Event::NewAck => "new ACK",
-            Event::Retransmitted => "Rexmt",
-            Event::Threshold => "Win=ssthresh",
+            DiagramEvent::Opened => "TCP_init",
+            DiagramEvent::Closed => "TCP_close",
+            DiagramEvent::Acked => "ACK",
+            DiagramEvent::Sent => "New seg send",
+            DiagramEvent::Timeout => "Time out",
+            DiagramEvent::First => "DACK(1)",
+            DiagramEvent::Second => "DACK(2)",
+            DiagramEvent::Third => "DACK(3)",
+            DiagramEvent::Further => "DACK(n)",
+            DiagramEvent::LossFound => "loss found",
+            DiagramEvent::NewAck => "new ACK",
+            DiagramEvent::Retransmitted => "Rexmt",
+            DiagramEvent::Threshold => "Win=ssthresh",
         }
     }
 
     /// Returns the event of a signal, if it is one of the figure's. `name` may be a whole name.
     #[must_use]
-    pub fn of(name: &str, fields: &BTreeMap<String, u64>) -> Option<Event> {
+    pub fn from_signal(name: &str, fields: &BTreeMap<String, u64>) -> Option<DiagramEvent> {
         let event = match super::record::last_part(name) {
-            "established" => Event::Opened,
-            "closed" => Event::Closed,
-            "acked" => Event::Acked,
-            "sent" => Event::Sent,
-            "timeout" => Event::Timeout,
+            "established" => DiagramEvent::Opened,
+            "closed" => DiagramEvent::Closed,
+            "acked" => DiagramEvent::Acked,
+            "sent" => DiagramEvent::Sent,
+            "timeout" => DiagramEvent::Timeout,
             "duplicate_ack" => match fields.get("count").copied().unwrap_or(1) {
-                0 | 1 => Event::First,
-                2 => Event::Second,
-                3 => Event::Third,
-                _ => Event::Further,
+                0 | 1 => DiagramEvent::First,
+                2 => DiagramEvent::Second,
+                3 => DiagramEvent::Third,
+                _ => DiagramEvent::Further,
             },
-            "recovery_began" => Event::LossFound,
-            "recovery_ended" => Event::NewAck,
-            "retransmitted" => Event::Retransmitted,
-            "avoidance_began" => Event::Threshold,
+            "recovery_began" => DiagramEvent::LossFound,
+            "recovery_ended" => DiagramEvent::NewAck,
+            "retransmitted" => DiagramEvent::Retransmitted,
+            "avoidance_began" => DiagramEvent::Threshold,
             _ => return None,
         };
         Some(event)
@@ -145,14 +145,14 @@ impl Event {
 }
 
 /// A transition: the state before, the event, and the state after.
-pub type Transition = (State, Event, State);
+pub type Transition = (DiagramState, DiagramEvent, DiagramState);
 
 /// The state of a flow, and the transitions that it took.
 #[derive(Clone, Debug)]
 pub struct Diagram {
-    state: State,
+    state: DiagramState,
     /// The state to which new acknowledgements return from duplicate ones: slow start or avoidance.
-    growing: State,
+    growing: DiagramState,
     /// True if the recovery of state 4 was signalled, by both of its signals or by the only one.
     confirmed: bool,
     counts: BTreeMap<Transition, u64>,
@@ -161,8 +161,8 @@ pub struct Diagram {
 impl Default for Diagram {
     fn default() -> Diagram {
         Diagram {
-            state: State::Closed,
-            growing: State::SlowStart,
+            state: DiagramState::Closed,
+            growing: DiagramState::SlowStart,
             confirmed: false,
             counts: BTreeMap::new(),
         }
@@ -172,7 +172,7 @@ impl Default for Diagram {
 impl Diagram {
     /// Returns the state of the flow.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> DiagramState {
         self.state
     }
 
@@ -185,8 +185,8 @@ impl Diagram {
     /// Counts the transitions by some events from one of these states to one of those; no states stand for
     /// any.
     #[must_use]
-    pub fn count(&self, from: &[State], events: &[Event], to: &[State]) -> u64 {
-        let fits = |set: &[State], state| set.is_empty() || set.contains(&state);
+    pub fn count(&self, from: &[DiagramState], events: &[DiagramEvent], to: &[DiagramState]) -> u64 {
+        let fits = |set: &[DiagramState], state| set.is_empty() || set.contains(&state);
         let taken = |((a, event, b), _): &(&Transition, &u64)| {
             fits(from, *a) && events.contains(event) && fits(to, *b)
         };
@@ -203,11 +203,11 @@ impl Diagram {
     /// Places a flow that existed before the recording: its window decides between slow start and congestion
     /// avoidance. Has no effect once its state is known.
     pub fn place(&mut self, cwnd: u64, ssthresh: u64) {
-        if self.state == State::Closed && self.counts.is_empty() {
+        if self.state == DiagramState::Closed && self.counts.is_empty() {
             self.growing = if cwnd < ssthresh {
-                State::SlowStart
+                DiagramState::SlowStart
             } else {
-                State::Avoidance
+                DiagramState::Avoidance
             };
             self.state = self.growing;
         }
@@ -216,10 +216,10 @@ impl Diagram {
     /// Takes a signal of the flow: its name, whole or short, and its fields. Signals that are not in the
     /// figure are ignored.
     pub fn event(&mut self, name: &str, fields: &BTreeMap<String, u64>) {
-        let Some(event) = Event::of(name, fields) else {
+        let Some(event) = DiagramEvent::from_signal(name, fields) else {
             return;
         };
-        if self.state == State::Closed && event != Event::Opened {
+        if self.state == DiagramState::Closed && event != DiagramEvent::Opened {
             // The flow existed before the recording, or it signalled after its end, which is not a
             // transition.
             if !self.counts.is_empty() {
@@ -232,46 +232,46 @@ impl Diagram {
         };
         *self.counts.entry((self.state, event, next)).or_default() += 1;
         self.state = next;
-        if matches!(next, State::SlowStart | State::Avoidance) {
+        if matches!(next, DiagramState::SlowStart | DiagramState::Avoidance) {
             self.growing = next;
         }
     }
 
     /// Returns the transition for an event; `None` if another signal has already counted it.
-    fn next(&mut self, event: Event) -> Option<(Event, State)> {
-        use State::{
+    fn next(&mut self, event: DiagramEvent) -> Option<(DiagramEvent, DiagramState)> {
+        use DiagramState::{
             Avoidance, Closed, Dropped, Established, FastRecovery, FastRetransmit, FirstDuplicate,
             SecondDuplicate, Shrunk, SlowStart, TimedOut,
         };
         let next = match (event, self.state) {
-            (Event::Opened, _) => Established,
-            (Event::Closed, _) => Closed,
-            (Event::Timeout, _) => TimedOut,
+            (DiagramEvent::Opened, _) => Established,
+            (DiagramEvent::Closed, _) => Closed,
+            (DiagramEvent::Timeout, _) => TimedOut,
             // The third duplicate ACK and the recovery that it begins are one event with two signals.
-            (Event::Third, FastRetransmit) => return None,
-            (Event::LossFound, FastRetransmit) if !self.confirmed => {
+            (DiagramEvent::Third, FastRetransmit) => return None,
+            (DiagramEvent::LossFound, FastRetransmit) if !self.confirmed => {
                 self.confirmed = true;
                 return None;
             }
-            (Event::LossFound, _) => {
+            (DiagramEvent::LossFound, _) => {
                 self.confirmed = true;
                 FastRetransmit
             }
-            (Event::NewAck, FastRetransmit | FastRecovery) => Shrunk,
-            (Event::Retransmitted, FastRetransmit) => FastRecovery,
-            (Event::Retransmitted, TimedOut) => Dropped,
+            (DiagramEvent::NewAck, FastRetransmit | FastRecovery) => Shrunk,
+            (DiagramEvent::Retransmitted, FastRetransmit) => FastRecovery,
+            (DiagramEvent::Retransmitted, TimedOut) => Dropped,
             // It was reordering: no recovery began.
-            (Event::Acked, FastRetransmit) if !self.confirmed => self.growing,
+            (DiagramEvent::Acked, FastRetransmit) if !self.confirmed => self.growing,
             (_, FastRetransmit | FastRecovery) => self.state,
-            (Event::Acked, FirstDuplicate | SecondDuplicate) => self.growing,
-            (Event::Acked | Event::Sent, Established | Dropped) => SlowStart,
-            (Event::Acked | Event::Sent | Event::Threshold, Shrunk) => Avoidance,
-            (Event::Threshold, _) => Avoidance,
+            (DiagramEvent::Acked, FirstDuplicate | SecondDuplicate) => self.growing,
+            (DiagramEvent::Acked | DiagramEvent::Sent, Established | Dropped) => SlowStart,
+            (DiagramEvent::Acked | DiagramEvent::Sent | DiagramEvent::Threshold, Shrunk) => Avoidance,
+            (DiagramEvent::Threshold, _) => Avoidance,
             // An ACK caused by the repair of a timeout does not arrive before a segment is sent.
-            (Event::First, TimedOut | Dropped) => self.state,
-            (Event::First, _) => FirstDuplicate,
-            (Event::Second, FirstDuplicate) => SecondDuplicate,
-            (Event::Third, FirstDuplicate | SecondDuplicate) => {
+            (DiagramEvent::First, TimedOut | Dropped) => self.state,
+            (DiagramEvent::First, _) => FirstDuplicate,
+            (DiagramEvent::Second, FirstDuplicate) => SecondDuplicate,
+            (DiagramEvent::Third, FirstDuplicate | SecondDuplicate) => {
                 self.confirmed = false;
                 FastRetransmit
             }

@@ -26,7 +26,11 @@ fn slow_start_and_avoidance_follow_the_diagram() {
     ]);
     assert_eq!(states, [1, 9, 9, 9, 10, 10, 10, 0]);
     assert_eq!(
-        diagram.count(&[State::SlowStart], &[Event::Threshold], &[State::Avoidance]),
+        diagram.count(
+            &[DiagramState::SlowStart],
+            &[DiagramEvent::Threshold],
+            &[DiagramState::Avoidance]
+        ),
         1
     );
     assert_eq!(
@@ -55,11 +59,19 @@ fn fast_recovery_follows_the_diagram() {
     ]);
     assert_eq!(states, [1, 9, 2, 3, 4, 4, 6, 6, 6, 6, 7, 10]);
     assert_eq!(
-        diagram.count(&[], &[Event::Third, Event::LossFound], &[State::FastRetransmit]),
+        diagram.count(
+            &[],
+            &[DiagramEvent::Third, DiagramEvent::LossFound],
+            &[DiagramState::FastRetransmit]
+        ),
         1
     );
     assert_eq!(
-        diagram.count(&[State::FastRecovery], &[Event::Sent], &[State::FastRecovery]),
+        diagram.count(
+            &[DiagramState::FastRecovery],
+            &[DiagramEvent::Sent],
+            &[DiagramState::FastRecovery]
+        ),
         1
     );
 }
@@ -73,7 +85,10 @@ fn one_loss_is_counted_once_in_any_event_order() {
         ("duplicate_ack", 3),
     ]);
     assert_eq!(states, [1, 1, 4, 4]);
-    assert_eq!(diagram.count(&[], &[Event::LossFound, Event::Third], &[]), 1);
+    assert_eq!(
+        diagram.count(&[], &[DiagramEvent::LossFound, DiagramEvent::Third], &[]),
+        1
+    );
 }
 
 #[test]
@@ -109,7 +124,10 @@ fn a_timeout_leads_to_slow_start() {
         ("timeout", 0),
     ]);
     assert_eq!(states, [1, 9, 5, 8, 5, 8, 9, 4, 6, 5]);
-    assert_eq!(diagram.count(&[], &[Event::Timeout], &[State::TimedOut]), 3);
+    assert_eq!(
+        diagram.count(&[], &[DiagramEvent::Timeout], &[DiagramState::TimedOut]),
+        3
+    );
 }
 
 #[test]
@@ -117,9 +135,9 @@ fn a_flow_may_start_before_its_first_event() {
     let mut diagram = Diagram::default();
     diagram.place(20_000, 10_000);
     diagram.event("tcp.acked", &BTreeMap::new());
-    assert_eq!(diagram.state(), State::Avoidance);
+    assert_eq!(diagram.state(), DiagramState::Avoidance);
     diagram.place(1, 2);
-    assert_eq!(diagram.state(), State::Avoidance);
+    assert_eq!(diagram.state(), DiagramState::Avoidance);
     let (states, diagram) = walk(&[("sent", 0), ("closed", 0), ("acked", 0)]);
     assert_eq!(states, [9, 0, 0]);
     assert_eq!(
@@ -131,7 +149,7 @@ fn a_flow_may_start_before_its_first_event() {
 
 #[test]
 fn every_state_is_numbered_as_in_the_table() {
-    let numbers: Vec<u8> = State::ALL.iter().map(|state| state.number()).collect();
+    let numbers: Vec<u8> = DiagramState::ALL.iter().map(|state| state.number()).collect();
     assert_eq!(numbers, (0..=10).collect::<Vec<_>>());
 }
 
@@ -140,7 +158,10 @@ fn flows_are_summed_and_drawn() {
     let (_, one) = walk(&[("established", 0), ("sent", 0), ("acked", 0)]);
     let mut sum = one.clone();
     sum.add(&one);
-    assert_eq!(sum.count(&[State::SlowStart], &[Event::Acked], &[]), 2);
+    assert_eq!(
+        sum.count(&[DiagramState::SlowStart], &[DiagramEvent::Acked], &[]),
+        2
+    );
     let picture = draw(&sum, "two flows");
     assert!(picture.contains("TCP_init × 2"), "{picture}");
     assert!(picture.contains(r#"{"from":9,"event":"ACK","to":9,"count":2}"#));

@@ -36,7 +36,7 @@ const SIOCOUTQ: Opcode = 0x5411;
 pub const FILES: usize = 2;
 
 /// The reasons for which a connection ends, other than a close by its peer.
-pub enum End {
+pub enum LineError {
     /// The connection is refused, and the peer receives this as the last answer.
     Refused(String),
     /// The peer does not read the data sent to it.
@@ -45,15 +45,15 @@ pub enum End {
     Gone,
 }
 
-impl From<io::Error> for End {
-    fn from(_: io::Error) -> End {
-        End::Gone
+impl From<io::Error> for LineError {
+    fn from(_: io::Error) -> LineError {
+        LineError::Gone
     }
 }
 
 /// A line of a peer.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum PeerLine {
     /// A complete line, without its end.
     Whole(Vec<u8>),
     /// A line of more than [`LINE`] bytes. All but its first [`BEGINNING`] bytes, at most, were dropped.
@@ -75,10 +75,10 @@ impl Lines {
     }
 
     /// Returns the next line that is not empty; `None` when the peer has closed.
-    pub async fn next(&mut self) -> Result<Option<Line>, End> {
+    pub async fn next(&mut self) -> Result<Option<PeerLine>, LineError> {
         match timeout(IDLE_TIMEOUT, self.line()).await {
             Ok(line) => line,
-            Err(_) => Err(End::Refused(format!(
+            Err(_) => Err(LineError::Refused(format!(
                 "no command in {} s",
                 IDLE_TIMEOUT.as_secs()
             ))),
@@ -86,7 +86,7 @@ impl Lines {
     }
 
     /// Returns the next line. If `may_be_idle`, the wait for its first byte has no time limit.
-    pub async fn next_or_idle(&mut self, may_be_idle: bool) -> Result<Option<Line>, End> {
+    pub async fn next_or_idle(&mut self, may_be_idle: bool) -> Result<Option<PeerLine>, LineError> {
         let begins = self.buffer.is_empty() && self.too_long.is_none();
         if may_be_idle && begins && self.fill().await? == 0 {
             return Ok(None);
@@ -94,7 +94,7 @@ impl Lines {
         self.next().await
     }
 
-    async fn line(&mut self) -> Result<Option<Line>, End> {
+    async fn line(&mut self) -> Result<Option<PeerLine>, LineError> {
         let mut searched = 0;
         loop {
             let end = self.buffer[searched..].iter().position(|byte| *byte == b'\n');
@@ -104,16 +104,16 @@ impl Lines {
                 line.pop();
                 searched = 0;
                 if let Some(beginning) = self.too_long.take() {
-                    return Ok(Some(Line::TooLong(beginning)));
+                    return Ok(Some(PeerLine::TooLong(beginning)));
                 }
                 if line.len() > LINE {
                     line.truncate(BEGINNING);
-                    return Ok(Some(Line::TooLong(line)));
+                    return Ok(Some(PeerLine::TooLong(line)));
                 }
                 if line.iter().all(u8::is_ascii_whitespace) {
                     continue;
                 }
-                return Ok(Some(Line::Whole(line)));
+                return Ok(Some(PeerLine::Whole(line)));
             }
             if self.buffer.len() > LINE {
                 let beginning = || self.buffer[..BEGINNING].to_vec();
@@ -129,7 +129,7 @@ impl Lines {
     }
 
     /// Waits for more data; returns false when the peer has closed.
-    pub async fn any(&mut self) -> Result<bool, End> {
+    pub async fn any(&mut self) -> Result<bool, LineError> {
         Ok(!self.buffer.is_empty() || self.fill().await? > 0)
     }
 
@@ -147,7 +147,7 @@ impl Lines {
     }
 
     /// The future may be dropped: the data read so far is in the buffer.
-    async fn fill(&mut self) -> Result<usize, End> {
+    async fn fill(&mut self) -> Result<usize, LineError> {
         // The limit also holds for buffered data: at most a line and its end are read.
         self.buffer.reserve(4_096);
         let room = (LINE + 2 - self.buffer.len().min(LINE + 1)).min(4_096) as u64;
@@ -168,12 +168,12 @@ impl Answers {
     ///
     /// # Errors
     /// When the peer has gone, or reads too slowly.
-    pub async fn send(&mut self, answer: &Value) -> Result<(), End> {
+    pub async fn send(&mut self, answer: &Value) -> Result<(), LineError> {
         self.write(format!("{answer}\n").as_bytes()).await
     }
 
     /// Sends an answer together with file descriptors.
-    pub async fn send_with(&mut self, answer: &Value, files: &[OwnedFd]) -> Result<(), End> {
+    pub async fn send_with(&mut self, answer: &Value, files: &[OwnedFd]) -> Result<(), LineError> {
         let line = format!("{answer}\n");
         let stream: &UnixStream = self.0.as_ref();
         let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
@@ -186,13 +186,13 @@ impl Answers {
         };
         let sent = match timeout(WRITE_TIMEOUT, stream.async_io(Interest::WRITABLE, send)).await {
             Ok(sent) => sent?,
-            Err(_) => return Err(End::Slow),
+            Err(_) => return Err(LineError::Slow),
         };
         self.write(&line.as_bytes()[sent..]).await
     }
 
     /// Writes lines, including their ends.
-    pub async fn write(&mut self, lines: &[u8]) -> Result<(), End> {
+    pub async fn write(&mut self, lines: &[u8]) -> Result<(), LineError> {
         for piece in lines.chunks(PIECE) {
             self.write_piece(piece).await?;
         }
@@ -201,7 +201,7 @@ impl Answers {
 
     /// Writes as long as the peer takes any bytes, however slowly. The system reports room again only when
     /// most of the queued data is gone.
-    async fn write_piece(&mut self, piece: &[u8]) -> Result<(), End> {
+    async fn write_piece(&mut self, piece: &[u8]) -> Result<(), LineError> {
         let mut rest = piece;
         let mut waiting = self.waiting()?;
         while !rest.is_empty() {
@@ -210,7 +210,7 @@ impl Answers {
                 Err(_) => {
                     let now = self.waiting()?;
                     if now >= waiting {
-                        return Err(End::Slow);
+                        return Err(LineError::Slow);
                     }
                     waiting = now;
                 }

@@ -13,7 +13,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use lines::{Answers, End, FILES, LINE, Line, Lines};
+pub use lines::{Answers, FILES, LINE, LineError, Lines, PeerLine};
 pub use socket::Socket;
 pub use socket::SocketError;
 
@@ -88,13 +88,13 @@ pub fn folder(path: &Path) -> io::Result<()> {
 }
 
 /// Returns the user at the other end, if it is allowed: the same user, or root.
-pub fn peer(stream: &tokio::net::UnixStream) -> Result<u32, End> {
+pub fn peer(stream: &tokio::net::UnixStream) -> Result<u32, LineError> {
     let owner = rustix::process::geteuid().as_raw();
     match stream.peer_cred().map(|peer| peer.uid()) {
         Ok(uid) if uid == owner || uid == 0 => Ok(uid),
-        Ok(uid) => Err(End::Refused(format!(
+        Ok(uid) => Err(LineError::Refused(format!(
             "user {uid} is not admitted: only {owner} and root are"
         ))),
-        Err(_) => Err(End::Gone),
+        Err(_) => Err(LineError::Gone),
     }
 }

@@ -82,7 +82,7 @@ impl Socket {
             return Err(SocketError::Locked(path.into()));
         }
         let is_stale = is_stale(path)?;
-        let nest = Nest::new(folder).map_err(system)?;
+        let nest = PrivateFolder::new(folder).map_err(system)?;
         let listener = nest.listen().map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => SocketError::PathTooLong(path.into()),
             _ => system(error),
@@ -145,15 +145,15 @@ fn is_stale(path: &Path) -> Result<bool, SocketError> {
 
 /// A private folder that no other user may enter. A file made in it gets its mode before another user can
 /// reach it.
-struct Nest(PathBuf);
+struct PrivateFolder(PathBuf);
 
-impl Nest {
-    fn new(folder: &Path) -> io::Result<Nest> {
+impl PrivateFolder {
+    fn new(folder: &Path) -> io::Result<PrivateFolder> {
         let mut random = [0u8; 8];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let path = folder.join(format!(".hawser-{:016x}", u64::from_ne_bytes(random)));
         DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Nest(path))
+        Ok(PrivateFolder(path))
     }
 
     fn socket(&self) -> PathBuf {
@@ -181,7 +181,7 @@ impl Nest {
     }
 }
 
-impl Drop for Nest {
+impl Drop for PrivateFolder {
     fn drop(&mut self) {
         for name in ["s", "old"] {
             // A file that is not a socket is never removed, not even here.

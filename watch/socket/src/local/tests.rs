@@ -12,11 +12,11 @@ use tokio::net::UnixStream;
 use super::*;
 
 /// A folder for one test.
-struct Place(Folder);
+struct TestFolder(Folder);
 
-impl Place {
-    fn new() -> Place {
-        Place(Folder::new().expect("the folder for tests can be written"))
+impl TestFolder {
+    fn new() -> TestFolder {
+        TestFolder(Folder::new().expect("the folder for tests can be written"))
     }
 
     fn socket(&self) -> PathBuf {
@@ -38,10 +38,10 @@ async fn lines_of(stream: UnixStream) -> (Vec<Option<usize>>, Option<String>) {
     let (mut lines, mut taken) = (Lines::new(stream.into_split().0), Vec::new());
     loop {
         match lines.next().await {
-            Ok(Some(Line::Whole(line))) => taken.push(Some(line.len())),
-            Ok(Some(Line::TooLong(_))) => taken.push(None),
-            Ok(None) | Err(End::Slow | End::Gone) => return (taken, None),
-            Err(End::Refused(why)) => return (taken, Some(why)),
+            Ok(Some(PeerLine::Whole(line))) => taken.push(Some(line.len())),
+            Ok(Some(PeerLine::TooLong(_))) => taken.push(None),
+            Ok(None) | Err(LineError::Slow | LineError::Gone) => return (taken, None),
+            Err(LineError::Refused(why)) => return (taken, Some(why)),
         }
     }
 }
@@ -78,8 +78,14 @@ async fn an_interrupted_reader_drops_the_whole_line() {
         }
     }
     peer.write_all(b"\nnext\n").await.expect("it reads");
-    assert_eq!(lines.next().await.ok(), Some(Some(Line::TooLong(vec![b'x'; 64]))));
-    assert_eq!(lines.next().await.ok(), Some(Some(Line::Whole(b"next".to_vec()))));
+    assert_eq!(
+        lines.next().await.ok(),
+        Some(Some(PeerLine::TooLong(vec![b'x'; 64])))
+    );
+    assert_eq!(
+        lines.next().await.ok(),
+        Some(Some(PeerLine::Whole(b"next".to_vec())))
+    );
 }
 
 /// The paused clock advances by itself when no task can run.
@@ -96,7 +102,7 @@ async fn peer_that_does_not_end_its_line_is_disconnected_after_30_s() {
 
 #[tokio::test]
 async fn the_socket_file_is_always_private_to_its_owner() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = place.socket();
     let (stop, is_over) = std::sync::mpsc::channel::<()>();
     let watched = path.clone();
@@ -125,7 +131,7 @@ async fn the_socket_file_is_always_private_to_its_owner() {
 
 #[tokio::test]
 async fn only_a_stale_socket_file_is_replaced() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = place.socket();
     fs::create_dir(path.parent().expect("a folder")).expect("it is ours");
     // A listener that is dropped leaves its file.

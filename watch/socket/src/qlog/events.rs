@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde_json::{Map, Value, json};
 
 use super::milliseconds;
-use crate::record::{Flow, Named, Signal};
+use crate::record::{FlowRecord, Named, Signal};
 
 /// The result of mapping a signal.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ fn mapped(name: &str, data: Value) -> Mapped {
 }
 
 /// Makes the event `connection_started`, if both addresses are known.
-pub(super) fn started(flow: &Flow) -> Option<Value> {
+pub(super) fn started(flow: &FlowRecord) -> Option<Value> {
     let address = |text: &Option<String>| text.as_deref()?.parse::<SocketAddr>().ok();
     let (local, remote) = (address(&flow.local)?, address(&flow.remote)?);
     Some(json!({

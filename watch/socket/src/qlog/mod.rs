@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::record::{Flow, Header, Line, Modification, Named, Sample, Signal, What};
+use super::record::{FlowRecord, Header, LineContent, Modification, Named, RecordLine, Sample, Signal};
 use events::Mapped;
 use metrics::Metrics;
 
@@ -32,7 +32,7 @@ const VERSION: &str = "0.3";
 
 /// An event, before it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct QlogEvent {
     /// The name of the flow.
     pub flow: String,
     /// The time since the recording began, in nanoseconds.
@@ -45,7 +45,7 @@ pub struct Event {
 
 /// A flow, as far as it is known.
 #[derive(Debug, Default)]
-struct Known {
+struct FlowInfo {
     metrics: Metrics,
     /// The last written state of the congestion controller.
     congestion: Option<&'static str>,
@@ -56,8 +56,8 @@ struct Known {
 /// Converts lines of a recording to events.
 #[derive(Debug, Default)]
 pub struct Exporter {
-    flows: BTreeMap<String, Known>,
-    addresses: BTreeMap<String, Flow>,
+    flows: BTreeMap<String, FlowInfo>,
+    addresses: BTreeMap<String, FlowRecord>,
     /// The fields of events, by the event's name.
     fields: BTreeMap<String, Vec<Named>>,
     /// The reading of each source's clock at the start of the recording.
@@ -75,15 +75,15 @@ impl Exporter {
     }
 
     /// Returns the events that a line stands for.
-    pub fn line(&mut self, line: &Line) -> Vec<Event> {
+    pub fn line(&mut self, line: &RecordLine) -> Vec<QlogEvent> {
         match &line.what {
-            What::Offers(offers) => {
+            LineContent::Offers(offers) => {
                 for event in offers.iter().flat_map(|offer| &offer.events).take(MAX_FLOWS) {
                     self.fields.insert(event.name.clone(), event.fields.clone());
                 }
                 Vec::new()
             }
-            What::Flows(flows) => {
+            LineContent::Flows(flows) => {
                 let known = flows
                     .iter()
                     .take(MAX_FLOWS)
@@ -91,13 +91,13 @@ impl Exporter {
                 self.addresses = known.collect();
                 Vec::new()
             }
-            What::Sample(sample) => self.sample(line.at, sample),
-            What::Signal(signal) => self.signal(line.at, signal),
-            What::Audit(entries) => entries
+            LineContent::Sample(sample) => self.sample(line.at, sample),
+            LineContent::Signal(signal) => self.signal(line.at, signal),
+            LineContent::Audit(entries) => entries
                 .iter()
                 .flat_map(|entry| self.modification(line.at, entry))
                 .collect(),
-            What::Header(_) | What::Statistics(_) => Vec::new(),
+            LineContent::Header(_) | LineContent::Statistics(_) => Vec::new(),
         }
     }
 
@@ -119,13 +119,13 @@ impl Exporter {
     }
 
     /// Returns a flow's state; adds the event of its start once its addresses are known.
-    fn flow(&mut self, time: u64, flow: &str, out: &mut Vec<Event>) -> Option<&mut Known> {
+    fn flow(&mut self, time: u64, flow: &str, out: &mut Vec<QlogEvent>) -> Option<&mut FlowInfo> {
         if !self.flows.contains_key(flow) {
             if self.flows.len() >= MAX_FLOWS {
                 self.dropped += 1;
                 return None;
             }
-            self.flows.insert(flow.to_owned(), Known::default());
+            self.flows.insert(flow.to_owned(), FlowInfo::default());
         }
         let known = self.flows.get_mut(flow)?;
         if !known.is_started
@@ -133,12 +133,12 @@ impl Exporter {
         {
             known.is_started = true;
             let name = "connectivity:connection_started".to_owned();
-            out.push(Event { flow: flow.to_owned(), time, name, data });
+            out.push(QlogEvent { flow: flow.to_owned(), time, name, data });
         }
         Some(known)
     }
 
-    fn sample(&mut self, at: u64, sample: &Sample) -> Vec<Event> {
+    fn sample(&mut self, at: u64, sample: &Sample) -> Vec<QlogEvent> {
         let mut out = Vec::new();
         if !metrics::any(&sample.values) {
             return out;
@@ -149,12 +149,12 @@ impl Exporter {
         };
         if let Some(data) = known.metrics.update(&sample.values) {
             let name = "recovery:metrics_updated".to_owned();
-            out.push(Event { flow: sample.flow.clone(), time, name, data });
+            out.push(QlogEvent { flow: sample.flow.clone(), time, name, data });
         }
         out
     }
 
-    fn signal(&mut self, at: u64, signal: &Signal) -> Vec<Event> {
+    fn signal(&mut self, at: u64, signal: &Signal) -> Vec<QlogEvent> {
         let time = self.time(at, &signal.flow, signal.time);
         let mut out = Vec::new();
         let kinds = self.fields.get(&signal.event).cloned().unwrap_or_default();
@@ -162,12 +162,12 @@ impl Exporter {
             return out;
         };
         for Mapped { name, data } in events::map(signal, &kinds, &mut known.congestion) {
-            out.push(Event { flow: signal.flow.clone(), time, name, data });
+            out.push(QlogEvent { flow: signal.flow.clone(), time, name, data });
         }
         out
     }
 
-    fn modification(&mut self, at: u64, entry: &Modification) -> Vec<Event> {
+    fn modification(&mut self, at: u64, entry: &Modification) -> Vec<QlogEvent> {
         let time = self.time(at, &entry.flow, entry.last);
         let key = (
             entry.flow.clone(),
@@ -191,7 +191,7 @@ impl Exporter {
         if let Some(why) = &entry.why {
             data["why"] = why.as_str().into();
         }
-        out.push(Event {
+        out.push(QlogEvent {
             flow: entry.flow.clone(),
             time,
             name: "hawser:modification".into(),
@@ -212,7 +212,7 @@ fn common_fields() -> Value {
 
 /// Writes the event at `time`, in nanoseconds since the recording began. As a double, milliseconds since 1970
 /// are exact to a quarter of a microsecond.
-fn written(header: &Header, event: &Event, time: u64) -> Value {
+fn written(header: &Header, event: &QlogEvent, time: u64) -> Value {
     let time = header.began as f64 + milliseconds(time);
     json!({ "time": time, "name": event.name, "data": event.data })
 }
@@ -225,7 +225,7 @@ fn title(header: &Header) -> String {
 #[derive(Debug)]
 pub struct Document {
     header: Header,
-    traces: BTreeMap<String, Vec<Event>>,
+    traces: BTreeMap<String, Vec<QlogEvent>>,
     kept: usize,
     dropped: u64,
 }
@@ -238,7 +238,7 @@ impl Document {
     }
 
     /// Adds an event. At the limit it is only counted.
-    pub fn push(&mut self, event: Event) {
+    pub fn push(&mut self, event: QlogEvent) {
         if self.kept >= MAX_EVENTS {
             self.dropped += 1;
             return;
@@ -261,7 +261,7 @@ impl Document {
     /// Returns the document. Each trace is in order of time, as the draft requires.
     #[must_use]
     pub fn finish(self) -> Value {
-        let trace = |(flow, mut events): (String, Vec<Event>)| {
+        let trace = |(flow, mut events): (String, Vec<QlogEvent>)| {
             events.sort_by_key(|event| event.time);
             let mut common = common_fields();
             common["group_id"] = flow.clone().into();
@@ -314,7 +314,7 @@ impl Sequence {
     }
 
     /// Returns a further record. Times of one flow never go back.
-    pub fn event(&mut self, event: &Event) -> Value {
+    pub fn event(&mut self, event: &QlogEvent) -> Value {
         let time = self
             .latest
             .get(&event.flow)

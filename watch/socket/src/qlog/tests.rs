@@ -28,7 +28,7 @@ const LINES: &[&str] = &[
     r#"{"at":6000000,"audit":[{"first":54600000,"last":54600000,"count":1,"who":"me","flow":"0:1","variable":"tcp.conn.cc.cwnd","act":"set","value":9}]}"#,
 ];
 
-fn events() -> Vec<Event> {
+fn events() -> Vec<QlogEvent> {
     let mut exporter = Exporter::default();
     LINES
         .iter()

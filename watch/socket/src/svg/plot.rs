@@ -17,7 +17,7 @@ const COLOURS: [&str; 7] = [
 
 /// A line with its name.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct PlotLine {
     /// The name in the legend.
     pub name: String,
     /// The points, from left to right.
@@ -139,7 +139,7 @@ impl Frame {
 
 /// Draws lines over a common axis, from 0 up.
 #[must_use]
-pub fn lines(axes: &Axes<'_>, lines: &[Line]) -> String {
+pub fn lines(axes: &Axes<'_>, lines: &[PlotLine]) -> String {
     let points = || lines.iter().flat_map(|line| &line.points);
     let low = points().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
     let low = if low.is_finite() { low } else { 0.0 };
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn lines_are_drawn_within_the_frame() {
-        let line = Line { name: "tcp".into(), points: vec![(0.0, 0.0), (10.0, 100.0)] };
+        let line = PlotLine { name: "tcp".into(), points: vec![(0.0, 0.0), (10.0, 100.0)] };
         let svg = lines(&AXES, &[line]);
         assert!(svg.contains("A &lt; B") && svg.ends_with("</svg>\n"));
         // From the lower left corner to the right edge, one twentieth below the top.

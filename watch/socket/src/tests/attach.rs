@@ -28,7 +28,7 @@ fn list(client: &mut Client) -> Vec<(String, String, String)> {
 
 #[test]
 fn an_attachment_outlives_its_subscriber() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut first = place.client("first", 1);
     assert_eq!(
         ask(&mut first, &attach("cap", CAP)),
@@ -67,7 +67,7 @@ fn an_attachment_outlives_its_subscriber() {
 
 #[test]
 fn a_text_that_is_wrong_is_refused_with_its_place() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut client = place.client("some", 1);
     for (text, parts) in [
         (
@@ -106,7 +106,7 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
 #[test]
 fn a_client_without_the_right_cannot_attach() {
     let rules = "[[rule]]\nname = \"may\"\nobserve = [\"*\"]\nattach = true\n[[rule]]\nobserve = [\"*\"]";
-    let place = Place::with(Rules::parse(rules).expect("rules"));
+    let place = TestServer::with(Rules::parse(rules).expect("rules"));
     let (mut may, mut other) = (place.client("may", 1), place.client("other", 1));
     ask(&mut may, &attach("cap", CAP));
     for request in [attach("cap", "wrong"), detach("cap")] {
@@ -126,7 +126,7 @@ fn a_client_without_the_right_cannot_attach() {
 /// The check of a text takes a while; other requests and signals do not wait for it.
 #[test]
 fn other_clients_are_served_during_a_check() {
-    let place = Place::new();
+    let place = TestServer::new();
     let socket = place.socket();
     let busy = std::thread::spawn(move || {
         let mut client = Client::connect(&socket, "busy", 1).expect("it is served");
@@ -152,7 +152,7 @@ fn other_clients_are_served_during_a_check() {
 /// An empty file has no places, and neither has one whose processors are never referred to.
 #[test]
 fn a_text_without_attachment_points_is_refused() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut client = place.client("some", 1);
     for text in ["", "// Nothing.\n", "void cap(event_t ev, tcp_conn c) { }\n"] {
         let why = refusal(
@@ -178,7 +178,7 @@ fn a_text_without_attachment_points_is_refused() {
 
 #[test]
 fn checker_warnings_are_returned_with_the_answer() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut client = place.client("some", 1);
     let text = "void cap(event_t ev, tcp_conn c) { int8 unused = 5; }\nattach cap after cc;\n";
     let answer = ask(

@@ -38,7 +38,7 @@ fn every_request_is_documented() {
 }
 
 fn take_place(conversation: &str) {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut stream = UnixStream::connect(place.socket()).expect("it listens");
     stream
         .set_read_timeout(Some(Duration::from_secs(10)))

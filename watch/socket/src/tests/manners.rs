@@ -10,7 +10,7 @@ use crate::hostile::{ACKED, WINDOWS};
 
 #[test]
 fn the_65th_client_is_refused_until_one_has_gone() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut all: Vec<Client> = (0..64).map(|n| place.client(&format!("c{n}"), 1)).collect();
     let mut received = String::new();
     let mut stream = UnixStream::connect(place.socket()).expect("it listens");
@@ -25,7 +25,7 @@ fn the_65th_client_is_refused_until_one_has_gone() {
 /// The connection stays, and so do its holds.
 #[test]
 fn a_line_that_is_too_long_is_refused_and_the_next_is_answered() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut client = place.client("long", 1);
     let set =
         json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "1min" } });
@@ -51,7 +51,7 @@ fn a_line_that_is_too_long_is_refused_and_the_next_is_answered() {
 /// line was.
 #[test]
 fn a_steer_that_is_too_long_is_refused_as_a_steer() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut stream = UnixStream::connect(place.socket()).expect("it listens");
     let mut answers = BufReader::new(stream.try_clone().expect("a file")).lines();
     let long = "x".repeat(70_000);
@@ -75,7 +75,7 @@ fn a_steer_that_is_too_long_is_refused_as_a_steer() {
 
 #[test]
 fn leases_of_a_killed_process_end_and_are_audited() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut holder = subscriber("holds", &place.socket()).spawn().expect("it runs");
     let lines = BufReader::new(holder.stdout.take().expect("its output")).lines();
     assert!(lines.map_while(Result::ok).any(|line| line == "holds"));
@@ -94,7 +94,7 @@ fn leases_of_a_killed_process_end_and_are_audited() {
 
 #[test]
 fn a_lease_ends_although_its_holder_is_connected() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut client = place.client("holder", 1);
     let set =
         json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "30ms" } });
@@ -111,7 +111,7 @@ fn a_lease_ends_although_its_holder_is_connected() {
 /// in the meantime.
 #[test]
 fn a_client_that_does_not_read_is_dropped_without_delay() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut deaf = UnixStream::connect(place.socket()).expect("it listens");
     deaf.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n")
         .expect("it reads");
@@ -139,7 +139,7 @@ fn a_client_that_does_not_read_is_dropped_without_delay() {
 /// Signals that find a full queue are counted in the next one.
 #[test]
 fn losses_are_counted_in_the_next_signal() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut client = place.client("slow", 1);
     let number = ask(&mut client, &json!({ "subscribe": { "events": ["tcp.acked"] } }))["subscribed"].clone();
     // More than the queue and the socket can hold, at once.
@@ -149,7 +149,7 @@ fn losses_are_counted_in_the_next_signal() {
     let mut lost = 0;
     while next < MANY {
         let signal = match client.receive(Some(Duration::from_millis(300))) {
-            Ok(Received::Signal(signal)) => signal,
+            Ok(ServerMessage::Signal(signal)) => signal,
             // The last signals were lost, which the next signal shows.
             _ => {
                 place.provider.publish(0, ACKED, &[MANY]);
@@ -180,7 +180,7 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
         return;
     }
     const NOBODY: u32 = 65_534;
-    let place = Place::new();
+    let place = TestServer::new();
     let open = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
     };
@@ -210,7 +210,7 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
 /// The transfer lasts more than twice the time after which a client that takes no data is dropped.
 #[test]
 fn a_slow_but_steady_reader_is_not_dropped() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut slow = UnixStream::connect(place.socket()).expect("it listens");
     slow.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n")
         .expect("it reads");
@@ -236,7 +236,7 @@ fn a_slow_but_steady_reader_is_not_dropped() {
 
 #[test]
 fn a_holder_is_notified_when_a_higher_priority_wins() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (mut low, mut high) = (place.client("low", 1), place.client("high", 5));
     let set = |value| json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": value, "lease": "1min" } });
     ask(&mut low, &set(60));
@@ -244,13 +244,13 @@ fn a_holder_is_notified_when_a_higher_priority_wins() {
     let want = json!({ "flow": "0:0", "variable": "tcp.conn.cc.cwnd", "why": "`high` has taken the variable with priority 5" });
     assert_eq!(
         low.receive(Some(Duration::from_secs(10))).expect("a line"),
-        Received::Ended(want.clone())
+        ServerMessage::Ended(want.clone())
     );
     judge(&json!({ "ended": want }));
     assert_eq!(
         high.receive(Some(Duration::from_millis(50)))
             .expect("it is there"),
-        Received::Nothing
+        ServerMessage::Nothing
     );
     let back = json!({ "release": { "flow": "0:0", "variable": ".conn.cc.cwnd" } });
     assert!(refusal(&mut low, &back).contains("this subscriber does not hold the variable"));
@@ -259,7 +259,7 @@ fn a_holder_is_notified_when_a_higher_priority_wins() {
 /// The log has the wall clock time of this test, its user, and its process, which is also the client's.
 #[test]
 fn the_log_has_the_time_of_day_and_the_process() {
-    let place = Place::new();
+    let place = TestServer::new();
     let since_1970 = || {
         std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::cap::Cap;
 use super::*;
 use crate::hostile::ACKED;
-use crate::{Act, Hands, Remote, Rights, Schema, Signal, SourceId, Subscription, Tware, run_in_thread};
+use crate::{
+    AuditAction, Hands, Remote, Rights, Schema, Signal, SourceId, Subscription, Tware, run_in_thread,
+};
 
 /// Returns its acts on three events: flow, variable, count, last value.
-fn deeds(place: &Place) -> Vec<(String, String, u64, Act)> {
+fn deeds(place: &TestServer) -> Vec<(String, String, u64, AuditAction)> {
     let wait = |flow: usize, window| soon("it acts", || place.provider.window(flow) == window);
     place.provider.publish(0, ACKED, &[30]);
     wait(0, 15);
@@ -29,14 +31,21 @@ fn deeds(place: &Place) -> Vec<(String, String, u64, Act)> {
     out
 }
 
-fn expected() -> Vec<(String, String, u64, Act)> {
-    let entry = |flow: &str, count, value| (flow.into(), "tcp.conn.cc.cwnd".into(), count, Act::Set(value));
+fn expected() -> Vec<(String, String, u64, AuditAction)> {
+    let entry = |flow: &str, count, value| {
+        (
+            flow.into(),
+            "tcp.conn.cc.cwnd".into(),
+            count,
+            AuditAction::Set(value),
+        )
+    };
     vec![entry("0:0", 2, 30), entry("0:1", 1, 40)]
 }
 
 #[test]
 fn a_tware_in_the_loop_steers() {
-    let place = Place::new();
+    let place = TestServer::new();
     let _subscriber = place
         .bus
         .attach("cap", Rights::all(), 1, || Box::new(Cap(None)))
@@ -46,7 +55,7 @@ fn a_tware_in_the_loop_steers() {
 
 #[test]
 fn a_tware_in_a_thread_steers() {
-    let place = Place::new();
+    let place = TestServer::new();
     let _running =
         run_in_thread(&place.bus, "cap", Rights::all(), 1, 64, Box::new(Cap(None))).expect("it may");
     assert_eq!(deeds(&place), expected());
@@ -73,7 +82,7 @@ impl Tware for Fragile {
 /// In the loop, the bus catches the panic (`hawser_bus::tests::fallen`).
 #[test]
 fn a_tware_that_panics_in_its_thread_holds_no_variables() {
-    let place = Place::new();
+    let place = TestServer::new();
     let fragile = Box::new(Fragile(Cap(None), false));
     let running = run_in_thread(&place.bus, "fragile", Rights::all(), 1, 64, fragile).expect("it may");
     place.provider.publish(0, ACKED, &[30]);
@@ -92,7 +101,7 @@ fn a_tware_that_panics_in_its_thread_holds_no_variables() {
 
 #[test]
 fn a_tware_in_another_process_steers() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut process = subscriber("caps", &place.socket()).spawn().expect("it runs");
     soon("it has subscribed", || place.bus.subscriptions().len() == 2);
     assert_eq!(deeds(&place), expected());
@@ -108,7 +117,7 @@ fn a_tware_in_another_process_steers() {
 fn a_tware_behind_a_shared_ring_steers() {
     let rules = "[[rule]]\nname = \"cap\"\nobserve = [\"tcp.acked\", \"*.cwnd\"]\npriority = 1\n\
         modify = [{ variables = \"*.cwnd\" }]";
-    let place = Place::with(Rules::parse(rules).expect("rules"));
+    let place = TestServer::with(Rules::parse(rules).expect("rules"));
     struct Acked(Cap);
     impl Tware for Acked {
         fn subscriptions(&self) -> Vec<Subscription> {

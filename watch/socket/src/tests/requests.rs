@@ -7,7 +7,7 @@ use hawser_linux::provider as kernel;
 
 #[test]
 fn each_request_has_its_answer() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut client = place.client("all", 3);
     let offers = ask(&mut client, &json!({ "offers": {} }));
     assert_eq!(offers["offers"][0]["provider"], "tcp");
@@ -80,7 +80,7 @@ fn each_request_has_its_answer() {
 fn a_variable_without_the_right_to_read_is_in_no_answer() {
     let rules = "[[rule]]\nname = \"blind\"\nobserve = []\n[[rule]]\nname = \"state\"\nobserve = [\"*.state\"]\n\
         [[rule]]\nobserve = [\"*\"]\nmodify = [{ variables = \"*\" }]\npriority = 9";
-    let place = Place::with(Rules::parse(rules).expect("rules"));
+    let place = TestServer::with(Rules::parse(rules).expect("rules"));
     let [mut steerer, mut blind, mut state] = ["steerer", "blind", "state"].map(|name| place.client(name, 1));
     let set =
         json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "1min" } });
@@ -101,7 +101,7 @@ fn each_refusal_states_its_reason_and_a_remedy() {
     let rules = "[[rule]]\nname = \"some\"\nobserve = [\"tcp.acked\", \"tcp.conn.cc.*\", \"tcp.conn.state\"]\n\
         modify = [{ variables = \"*.cwnd\", min = 5, max = 50 }]\npriority = 2\n\
         [[rule]]\nname = \"see\"\nobserve = [\"*\"]\npriority = 9";
-    let place = Place::with(Rules::parse(rules).expect("rules"));
+    let place = TestServer::with(Rules::parse(rules).expect("rules"));
     let mut some = place.client("some", 2);
     let modify = |flow: &str, variable: &str, value: u64| json!({ "modify": { "flow": flow, "variable": variable, "value": value, "lease": "1min" } });
     for (request, why) in [
@@ -191,7 +191,7 @@ fn each_refusal_states_its_reason_and_a_remedy() {
 
 #[test]
 fn a_hold_of_higher_priority_is_kept() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (mut low, mut high) = (place.client("low", 1), place.client("high", 5));
     let set = |value| json!({ "modify": { "flow": flow(0), "variable": ".conn.cc.cwnd", "value": value, "lease": "1min" } });
     ask(&mut high, &set(70));
@@ -205,7 +205,7 @@ fn a_hold_of_higher_priority_is_kept() {
 /// The answer to the next request is not mistaken for it.
 #[test]
 fn an_error_of_steering_is_marked_as_such() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut client = place.client("steerer", 1);
     for wrong in [
         json!({ "steer": { "flow": "x", "variable": "v", "value": 1, "lease": 1 } }),
@@ -222,7 +222,7 @@ fn an_error_of_steering_is_marked_as_such() {
 
 #[test]
 fn two_subscribers_receive_the_same() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut clients = [place.client("a", 1), place.client("b", 1)];
     for client in &mut clients {
         ask(client, &json!({ "subscribe": { "events": ["tcp.*"] } }));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hawser_bus::ring::{Memory, SLOT};
+use hawser_bus::ring::{RingMemory, SLOT};
 use hawser_bus::{Hands, Signal, run_waiting};
 
 use super::*;
@@ -19,9 +19,9 @@ fn subscription() -> Value {
 
 #[test]
 fn a_shared_ring_keeps_order_and_counts_losses() {
-    let place = Place::new();
+    let place = TestServer::new();
     let mut client = place.client("ring", 1);
-    let (mut ring, bell) = client.ring(64).expect("memory");
+    let (mut ring, waker) = client.ring(64).expect("memory");
     assert_eq!(
         refusal(&mut client, &json!({ "ring": { "slots": 2 } })),
         "this connection already has a ring"
@@ -32,7 +32,7 @@ fn a_shared_ring_keeps_order_and_counts_losses() {
         (0..50).for_each(|n| place.provider.publish(0, ACKED, &[round * 50 + n]));
         while next < (round + 1) * 50 {
             assert!(
-                bell.wait(&ring, Duration::from_secs(10)).expect("it is there"),
+                waker.wait(&ring, Duration::from_secs(10)).expect("it is there"),
                 "it is woken"
             );
             let take = |signal: &Signal<'_>, _: &mut Hands| {
@@ -45,7 +45,7 @@ fn a_shared_ring_keeps_order_and_counts_losses() {
     assert!(
         matches!(
             client.receive(Some(Duration::from_millis(10))),
-            Ok(Received::Nothing)
+            Ok(ServerMessage::Nothing)
         ),
         "no lines"
     );
@@ -91,7 +91,7 @@ fn write_garbage(socket: &Path, over: &AtomicBool) {
 
 #[test]
 fn garbage_in_a_ring_affects_no_other_client() {
-    let place = Place::new();
+    let place = TestServer::new();
     let over = Arc::new(AtomicBool::new(false));
     let (socket, ends) = (place.socket(), over.clone());
     let vandal = std::thread::spawn(move || write_garbage(&socket, &ends));
@@ -119,7 +119,7 @@ fn garbage_in_a_ring_affects_no_other_client() {
 #[test]
 fn a_ring_with_a_false_size_is_refused() {
     let offer = shared::offer(16).expect("memory");
-    let memory: Arc<dyn Memory> = Arc::new(shared::map(&offer.files[0]).expect("it is sealed"));
+    let memory: Arc<dyn RingMemory> = Arc::new(shared::map(&offer.files[0]).expect("it is sealed"));
     for (word, value) in [(1, 1 << 20), (1, 3), (2, SLOT as u64 + 1), (0, 0)] {
         let before = memory.words()[word].swap(value, Ordering::Relaxed);
         assert!(shared::accept(&offer.files[0]).is_err(), "{word} {value}");

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use super::Socket;
+use super::NetlinkSocket;
 use super::message::{Message, Request, u32_at};
 
 /// The sizes of `struct ifinfomsg` and of `struct ifaddrmsg`, in bytes.
@@ -14,7 +14,7 @@ const ADDRESS_HEADER: usize = 8;
 
 /// A report of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum InterfaceReport {
     /// A report of an interface.
     Link(LinkReport),
     /// A report of an address of an interface.
@@ -79,7 +79,7 @@ pub enum Reach {
 ///
 /// # Errors
 /// Fails if the kernel does not answer.
-pub fn reach(socket: &mut Socket, to: IpAddr, index: u32) -> io::Result<Reach> {
+pub fn reach(socket: &mut NetlinkSocket, to: IpAddr, index: u32) -> io::Result<Reach> {
     // Without this flag, the kernel treats every IPv4 address as being on the link of the interface
     // (linux/rtnetlink.h).
     const RTM_F_FIB_MATCH: u32 = 0x2000;
@@ -131,15 +131,15 @@ pub fn addresses() -> Request {
     request
 }
 
-impl Report {
+impl InterfaceReport {
     /// Parses a message. Returns `None` if it is not a report, or is malformed.
     #[must_use]
-    pub fn read(message: Message<'_>) -> Option<Report> {
+    pub fn read(message: Message<'_>) -> Option<InterfaceReport> {
         match message.kind {
-            libc::RTM_NEWLINK => LinkReport::read(message, true).map(Report::Link),
-            libc::RTM_DELLINK => LinkReport::read(message, false).map(Report::Link),
-            libc::RTM_NEWADDR => AddressReport::read(message, true).map(Report::Address),
-            libc::RTM_DELADDR => AddressReport::read(message, false).map(Report::Address),
+            libc::RTM_NEWLINK => LinkReport::read(message, true).map(InterfaceReport::Link),
+            libc::RTM_DELLINK => LinkReport::read(message, false).map(InterfaceReport::Link),
+            libc::RTM_NEWADDR => AddressReport::read(message, true).map(InterfaceReport::Address),
+            libc::RTM_DELADDR => AddressReport::read(message, false).map(InterfaceReport::Address),
             _ => None,
         }
     }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn localhost_is_local_and_unreachable_by_absent_interfaces() {
-        let mut socket = Socket::open(libc::NETLINK_ROUTE).expect("a socket");
+        let mut socket = NetlinkSocket::open(libc::NETLINK_ROUTE).expect("a socket");
         let here = IpAddr::from([127, 0, 0, 1]);
         assert_eq!(reach(&mut socket, here, 0).expect("an answer"), Reach::Local);
         let absent = reach(&mut socket, here, i32::MAX as u32);
@@ -192,19 +192,19 @@ mod tests {
     /// The interface that every network namespace has, with the address that Linux gives it.
     #[test]
     fn the_loopback_interface_is_listed_with_its_address() {
-        let mut socket = Socket::open(libc::NETLINK_ROUTE).expect("a socket");
+        let mut socket = NetlinkSocket::open(libc::NETLINK_ROUTE).expect("a socket");
         let mut reports = Vec::new();
         for request in [links(), addresses()] {
-            let listed = socket.exchange(request, |message| reports.extend(Report::read(message)));
+            let listed = socket.exchange(request, |message| reports.extend(InterfaceReport::read(message)));
             listed.expect("the kernel lists them");
         }
         let loopback = reports.iter().find_map(|report| match report {
-            Report::Link(link) if link.name.as_deref() == Some("lo") => Some(link),
+            InterfaceReport::Link(link) if link.name.as_deref() == Some("lo") => Some(link),
             _ => None,
         });
         let loopback = loopback.expect("a loopback interface");
         assert!(loopback.exists && !loopback.of_bridge && loopback.mtu.is_some());
-        let address = Report::Address(AddressReport {
+        let address = InterfaceReport::Address(AddressReport {
             index: loopback.index,
             exists: true,
             address: IpAddr::from([127, 0, 0, 1]),
@@ -222,7 +222,7 @@ mod tests {
         ] {
             for length in 0..8 {
                 let message = Message { kind, sequence: 0, body: &[0; 8][..length] };
-                assert_eq!(Report::read(message), None, "{kind} {length}");
+                assert_eq!(InterfaceReport::read(message), None, "{kind} {length}");
             }
         }
     }

@@ -23,7 +23,7 @@ pub struct Request {
 /// An open attribute, to which others are being added.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Nest(usize);
+pub struct NestedAttribute(usize);
 
 impl Request {
     /// Creates a request of this type with these flags. The kernel acknowledges it.
@@ -74,15 +74,15 @@ impl Request {
     }
 
     /// Opens an attribute that contains the following ones.
-    pub fn open(&mut self, kind: u16) -> Nest {
-        let nest = Nest(self.bytes.len());
+    pub fn open(&mut self, kind: u16) -> NestedAttribute {
+        let nest = NestedAttribute(self.bytes.len());
         self.put(&[0; 2]);
         self.put(&kind.to_ne_bytes());
         nest
     }
 
     /// Closes an attribute.
-    pub fn close(&mut self, nest: Nest) {
+    pub fn close(&mut self, nest: NestedAttribute) {
         let length = (self.bytes.len() - nest.0) as u16;
         self.bytes[nest.0..nest.0 + 2].copy_from_slice(&length.to_ne_bytes());
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);

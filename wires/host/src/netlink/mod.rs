@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType};
 
-pub use message::{Attributes, Message, Nest, Request, messages, u16_at, u32_at, u64_at};
+pub use message::{Attributes, Message, NestedAttribute, Request, messages, u16_at, u32_at, u64_at};
 
 /// The maximum length of a datagram from the kernel, in bytes: NLMSG_GOODSIZE, and the size of a list's part.
 pub const DATAGRAM: usize = 32 * 1024;
@@ -29,19 +29,19 @@ fn open(flags: SocketFlags, protocol: c_int, groups: u32) -> io::Result<OwnedFd>
 /// A connection to the kernel for requests. It belongs to the network namespace of the thread that opened it,
 /// whichever thread uses it.
 #[derive(Debug)]
-pub struct Socket {
+pub struct NetlinkSocket {
     file: File,
     sequence: u32,
     buffer: Vec<u8>,
 }
 
-impl Socket {
+impl NetlinkSocket {
     /// Opens a socket of a netlink protocol.
     ///
     /// # Errors
     /// Fails if the kernel has no such protocol, or if the process may open no more sockets.
-    pub fn open(protocol: c_int) -> io::Result<Socket> {
-        Ok(Socket {
+    pub fn open(protocol: c_int) -> io::Result<NetlinkSocket> {
+        Ok(NetlinkSocket {
             file: File::from(open(SocketFlags::empty(), protocol, 0)?),
             sequence: 0,
             buffer: vec![0; DATAGRAM],
@@ -51,9 +51,9 @@ impl Socket {
     /// Opens a socket for links, addresses and routes.
     ///
     /// # Errors
-    /// As [`Socket::open`].
-    pub fn open_route() -> io::Result<Socket> {
-        Socket::open(libc::NETLINK_ROUTE)
+    /// As [`NetlinkSocket::open`].
+    pub fn open_route() -> io::Result<NetlinkSocket> {
+        NetlinkSocket::open(libc::NETLINK_ROUTE)
     }
 
     /// Sends a request and waits for its end.
@@ -86,7 +86,7 @@ impl Socket {
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for NetlinkSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

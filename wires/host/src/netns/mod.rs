@@ -38,7 +38,7 @@ use crate::sys;
 pub use counters::{InterfaceCounters, QueueCounters};
 pub use netlink::Netlink;
 pub use route::Route;
-pub use shaper::Shape;
+pub use shaper::ShaperRate;
 
 pub use crate::sys::unshare;
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use crate::netlink::{Request, Socket};
+use crate::netlink::{NetlinkSocket, Request};
 use crate::sys::{self, InterfaceRequest};
 
 use super::{Namespace, NamespaceError};
@@ -26,7 +26,7 @@ const SETTLE_STEP: Duration = Duration::from_millis(2);
 /// it.
 #[derive(Debug)]
 pub struct Netlink {
-    pub(super) socket: Socket,
+    pub(super) socket: NetlinkSocket,
     /// The IPv6 addresses that it has assigned, with their interfaces.
     given: Vec<(String, IpAddr)>,
 }
@@ -38,7 +38,7 @@ impl Netlink {
     /// Fails if the kernel has no rtnetlink.
     pub fn open() -> Result<Netlink, NamespaceError> {
         let socket =
-            Socket::open(libc::NETLINK_ROUTE).map_err(NamespaceError::new("open a netlink socket"))?;
+            NetlinkSocket::open(libc::NETLINK_ROUTE).map_err(NamespaceError::new("open a netlink socket"))?;
         Ok(Netlink { socket, given: Vec::new() })
     }
 

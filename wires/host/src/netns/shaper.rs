@@ -20,7 +20,7 @@ const ETHERNET: u8 = 1;
 
 /// The sending rate of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ShaperRate {
     /// The rate in bytes per second, including Ethernet headers.
     pub bytes_per_second: u64,
     /// The number of bytes that may leave at once after a pause; at least the longest frame.
@@ -34,7 +34,7 @@ impl Netlink {
     ///
     /// # Errors
     /// Fails if there is no such interface, if the kernel lacks the token bucket, or if it is not permitted.
-    pub fn shape(&mut self, name: &str, shape: Shape) -> Result<(), NamespaceError> {
+    pub fn shape(&mut self, name: &str, shape: ShaperRate) -> Result<(), NamespaceError> {
         let mut set = || {
             let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
             let mut request = Request::new(libc::RTM_NEWQDISC, flags);
@@ -75,7 +75,7 @@ impl Netlink {
 }
 
 /// Returns a `struct tc_tbf_qopt`.
-fn parameters(shape: Shape) -> [u8; 36] {
+fn parameters(shape: ShaperRate) -> [u8; 36] {
     let mut bytes = [0; 36];
     bytes[1] = ETHERNET;
     let rate = u32::try_from(shape.bytes_per_second).unwrap_or(u32::MAX);

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use hawser_engine::net::MAX_ADDRESSES;
 
-use crate::netlink::Socket;
-use crate::netlink::interfaces::{self, Report};
+use crate::netlink::NetlinkSocket;
+use crate::netlink::interfaces::{self, InterfaceReport};
 
 /// The length of the longest IP packet, in bytes.
 const MAX_PACKET: u32 = 65_535;
@@ -18,7 +18,7 @@ const USUAL_MTU: u32 = 1500;
 
 /// An address of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Own {
+struct HostAddress {
     ip: IpAddr,
     prefix: u8,
     mtu: u32,
@@ -26,14 +26,14 @@ struct Own {
 
 /// The addresses and the MTU of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct SocketAddresses {
     /// The addresses with their prefix lengths. The first of a family is that of the default route.
     pub(super) addresses: Vec<(IpAddr, u8)>,
     pub(super) mtu: u32,
 }
 
 /// Returns the current state for a socket at `at`.
-pub(super) fn standing(at: IpAddr) -> io::Result<Standing> {
+pub(super) fn standing(at: IpAddr) -> io::Result<SocketAddresses> {
     let usual = [
         usual_source(Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(203, 0, 113, 1).into()),
         usual_source(
@@ -44,15 +44,15 @@ pub(super) fn standing(at: IpAddr) -> io::Result<Standing> {
     Ok(choose(at, list()?, usual))
 }
 
-fn choose(at: IpAddr, own: Vec<Own>, usual: [Option<IpAddr>; 2]) -> Standing {
+fn choose(at: IpAddr, own: Vec<HostAddress>, usual: [Option<IpAddr>; 2]) -> SocketAddresses {
     if !at.is_unspecified() {
         let mtu = own.iter().filter(|own| holds(own, at)).map(|own| own.mtu).min();
-        return Standing {
+        return SocketAddresses {
             addresses: vec![(at, if at.is_ipv4() { 32 } else { 128 })],
             mtu: mtu.unwrap_or(USUAL_MTU).min(MAX_PACKET),
         };
     }
-    let mut own: Vec<Own> = own
+    let mut own: Vec<HostAddress> = own
         .into_iter()
         .filter(|own| at.is_ipv6() || own.ip.is_ipv4())
         .collect();
@@ -70,14 +70,14 @@ fn choose(at: IpAddr, own: Vec<Own>, usual: [Option<IpAddr>; 2]) -> Standing {
     } else {
         0
     };
-    Standing {
+    SocketAddresses {
         addresses: own.iter().map(|own| (own.ip, own.prefix)).collect(),
         mtu: outward.unwrap_or(widest).min(MAX_PACKET).max(min_mtu),
     }
 }
 
 /// Returns whether `ip` is on the subnet of an address.
-fn holds(own: &Own, ip: IpAddr) -> bool {
+fn holds(own: &HostAddress, ip: IpAddr) -> bool {
     let bits = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => u128::from(u32::from(ip)) << 96,
         IpAddr::V6(ip) => u128::from(ip),
@@ -87,11 +87,11 @@ fn holds(own: &Own, ip: IpAddr) -> bool {
 }
 
 /// Returns the host's addresses on interfaces that are up.
-fn list() -> io::Result<Vec<Own>> {
-    let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
+fn list() -> io::Result<Vec<HostAddress>> {
+    let mut socket = NetlinkSocket::open(libc::NETLINK_ROUTE)?;
     let mut mtus = HashMap::new();
     socket.exchange(interfaces::links(), |message| {
-        if let Some(Report::Link(link)) = Report::read(message)
+        if let Some(InterfaceReport::Link(link)) = InterfaceReport::read(message)
             && link.is_up
             && !link.of_bridge
         {
@@ -101,10 +101,11 @@ fn list() -> io::Result<Vec<Own>> {
     let mut own = Vec::new();
     socket.exchange(interfaces::addresses(), |message| {
         let prefix = message.body.get(1).copied();
-        if let (Some(Report::Address(address)), Some(prefix)) = (Report::read(message), prefix)
+        if let (Some(InterfaceReport::Address(address)), Some(prefix)) =
+            (InterfaceReport::read(message), prefix)
             && let Some(mtu) = mtus.get(&address.index)
         {
-            own.push(Own { ip: address.address, prefix, mtu: *mtu });
+            own.push(HostAddress { ip: address.address, prefix, mtu: *mtu });
         }
     })?;
     Ok(own)
@@ -121,8 +122,8 @@ fn usual_source(any: IpAddr, far: IpAddr) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn own(ip: &str, prefix: u8, mtu: u32) -> Own {
-        Own { ip: ip.parse().expect("an address"), prefix, mtu }
+    fn own(ip: &str, prefix: u8, mtu: u32) -> HostAddress {
+        HostAddress { ip: ip.parse().expect("an address"), prefix, mtu }
     }
 
     #[test]
@@ -139,7 +140,7 @@ mod tests {
         let usual = ["192.168.0.7".parse().ok(), None];
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
         let at = |text: &str| choose(ip(text), all(), usual);
-        let one = |text: &str, prefix, mtu| Standing { addresses: vec![(ip(text), prefix)], mtu };
+        let one = |text: &str, prefix, mtu| SocketAddresses { addresses: vec![(ip(text), prefix)], mtu };
         assert_eq!(at("10.0.0.1"), one("10.0.0.1", 32, 9000));
         assert_eq!(at("127.0.0.2"), one("127.0.0.2", 32, 65_535));
         assert_eq!(at("fd00::7"), one("fd00::7", 128, 1400));
@@ -149,7 +150,10 @@ mod tests {
             (ip("10.0.0.1"), 24),
             (ip("127.0.0.1"), 8),
         ];
-        assert_eq!(at("0.0.0.0"), Standing { addresses: v4.to_vec(), mtu: 1400 });
+        assert_eq!(
+            at("0.0.0.0"),
+            SocketAddresses { addresses: v4.to_vec(), mtu: 1400 }
+        );
         assert_eq!(at("::").addresses.len(), 5);
         let narrow = choose(
             ip("::"),

@@ -9,8 +9,8 @@ use std::ops::Range;
 use hawser_engine::wire::{Csum, RxFrame};
 use hawser_time::Instant;
 
-use super::control::{End, Incoming};
-use super::headers::{self, Flow, ROOM, Report};
+use super::control::{DatagramEnd, Incoming};
+use super::headers::{self, IcmpError, PacketAddresses, ROOM};
 use crate::sys;
 
 /// The maximum number of system calls for a batch.
@@ -25,7 +25,7 @@ const MAX_REPORTS: usize = 64;
 
 /// The storage of a packet.
 #[derive(Clone, Debug)]
-enum Place {
+enum PacketStorage {
     /// The packet is the only one in a slot.
     Slot(usize),
     /// The packet was built in the shared buffer.
@@ -34,11 +34,11 @@ enum Place {
 
 /// The packets of a batch, and those that wait for the next one.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
+pub(super) struct DatagramQueue {
     slots: Vec<Box<[u8]>>,
     used: usize,
     made: Vec<u8>,
-    frames: Vec<(Place, Range<usize>)>,
+    frames: Vec<(PacketStorage, Range<usize>)>,
     /// The number of frames that were released, and of those in the current batch.
     done: usize,
     out: usize,
@@ -49,7 +49,7 @@ pub(super) struct Arrivals {
     at: Instant,
 }
 
-impl Arrivals {
+impl DatagramQueue {
     /// Returns how many system calls the next batch may make. It is one at first, and doubles each time the
     /// last batch did not reach the end. A caller that receives datagrams one by one therefore makes no
     /// system call to learn that there is no second one.
@@ -84,10 +84,10 @@ impl Arrivals {
         IoSliceMut::new(&mut self.slots[self.used][ROOM..])
     }
 
-    /// Accepts the content of [`Arrivals::buffer`], and returns the number of datagrams in it.
-    pub(super) fn take(&mut self, incoming: &Incoming, own: End) -> u64 {
+    /// Accepts the content of [`DatagramQueue::buffer`], and returns the number of datagrams in it.
+    pub(super) fn take(&mut self, incoming: &Incoming, own: DatagramEnd) -> u64 {
         self.begin();
-        let flow = Flow { from: incoming.remote, to: own, tos: incoming.tos, ttl: incoming.ttl };
+        let flow = PacketAddresses { from: incoming.remote, to: own, tos: incoming.tos, ttl: incoming.ttl };
         self.bytes += incoming.len;
         let size = usize::from(incoming.segment);
         if size == 0 || size >= incoming.len {
@@ -95,7 +95,7 @@ impl Arrivals {
             if let Some(room) = slot.first_chunk_mut() {
                 let header = headers::write(room, &flow, incoming.len);
                 let range = ROOM - header..ROOM + incoming.len;
-                self.frames.push((Place::Slot(self.used), range));
+                self.frames.push((PacketStorage::Slot(self.used), range));
             }
             self.used += 1;
             return 1;
@@ -108,7 +108,7 @@ impl Arrivals {
             let start = self.made.len();
             self.made.extend_from_slice(&room[ROOM - header..]);
             self.made.extend_from_slice(datagram);
-            self.frames.push((Place::Made, start..self.made.len()));
+            self.frames.push((PacketStorage::Made, start..self.made.len()));
             count += 1;
         }
         count
@@ -122,7 +122,7 @@ impl Arrivals {
     }
 
     /// Accepts an error. Returns false if too many wait.
-    pub(super) fn report(&mut self, report: &Report<'_>) -> bool {
+    pub(super) fn report(&mut self, report: &IcmpError<'_>) -> bool {
         if self.reports >= MAX_REPORTS {
             return false;
         }
@@ -130,7 +130,7 @@ impl Arrivals {
         self.reports += 1;
         let start = self.made.len();
         headers::report(&mut self.made, report);
-        self.frames.push((Place::Made, start..self.made.len()));
+        self.frames.push((PacketStorage::Made, start..self.made.len()));
         true
     }
 
@@ -144,8 +144,8 @@ impl Arrivals {
     pub(super) fn frame(&self, i: usize) -> RxFrame<'_> {
         let (place, range) = &self.frames[self.done + i];
         let bytes = match place {
-            Place::Slot(slot) => &self.slots[*slot],
-            Place::Made => &self.made[..],
+            PacketStorage::Slot(slot) => &self.slots[*slot],
+            PacketStorage::Made => &self.made[..],
         };
         RxFrame {
             head: &bytes[range.clone()],

@@ -25,7 +25,7 @@ const UDP_GRO: c_int = 104;
 
 /// One end of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct End {
+pub(crate) struct DatagramEnd {
     pub(crate) ip: [u8; 16],
     pub(crate) port: u16,
 }
@@ -33,7 +33,7 @@ pub(crate) struct End {
 /// The metadata of a datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outgoing {
-    pub(crate) remote: End,
+    pub(crate) remote: DatagramEnd,
     /// The source address. With zero, the kernel chooses it.
     pub(crate) local: [u8; 16],
     /// The index of the interface. With 0, the routing table decides.
@@ -50,7 +50,7 @@ pub(crate) struct Outgoing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Incoming {
     /// The sender. For an error, the destination of the datagram that caused it.
-    pub(crate) remote: End,
+    pub(crate) remote: DatagramEnd,
     pub(crate) local: Option<[u8; 16]>,
     pub(crate) interface: u32,
     pub(crate) tos: u8,
@@ -98,7 +98,7 @@ pub(crate) fn receive(
     let flags = if errors { libc::MSG_ERRQUEUE } else { 0 };
     let received = sys::receive_message(socket, &mut name, pieces, &mut control, flags)?;
     let mut incoming = Incoming {
-        remote: read_name(&name[..received.name.min(NAME)]).unwrap_or(End { ip: [0; 16], port: 0 }),
+        remote: read_name(&name[..received.name.min(NAME)]).unwrap_or(DatagramEnd { ip: [0; 16], port: 0 }),
         local: None,
         interface: 0,
         tos: 0,
@@ -165,7 +165,7 @@ fn mapped(octets: [u8; 4]) -> [u8; 16] {
 }
 
 /// Parses a socket address of either family.
-fn read_name(name: &[u8]) -> Option<End> {
+fn read_name(name: &[u8]) -> Option<DatagramEnd> {
     let family = u16::from_ne_bytes(*name.first_chunk()?);
     let port = u16::from_be_bytes(*name.get(2..)?.first_chunk()?);
     let ip = match c_int::from(family) {
@@ -173,7 +173,7 @@ fn read_name(name: &[u8]) -> Option<End> {
         libc::AF_INET6 => *name.get(8..)?.first_chunk()?,
         _ => return None,
     };
-    Some(End { ip, port })
+    Some(DatagramEnd { ip, port })
 }
 
 /// Writes the destination for a socket of the family. On an IPv6 socket an IPv4 address is mapped.

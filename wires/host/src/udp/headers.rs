@@ -5,7 +5,7 @@
 
 use hawser_engine::net::{Sum, is_ipv4};
 
-use super::control::{End, Outgoing};
+use super::control::{DatagramEnd, Outgoing};
 
 /// The size of the longest headers before a datagram, IPv6's and UDP's, in bytes.
 pub(super) const ROOM: usize = 40 + UDP;
@@ -26,15 +26,15 @@ pub(super) const QUOTE: usize = 512;
 
 /// Both ends of a packet, and the other fields of its network header.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flow {
-    pub(super) from: End,
-    pub(super) to: End,
+pub(super) struct PacketAddresses {
+    pub(super) from: DatagramEnd,
+    pub(super) to: DatagramEnd,
     pub(super) tos: u8,
     pub(super) ttl: u8,
 }
 
 /// Writes the headers of a datagram of `len` bytes at the end of `room`, and returns their length.
-pub(super) fn write(room: &mut [u8; ROOM], flow: &Flow, len: usize) -> usize {
+pub(super) fn write(room: &mut [u8; ROOM], flow: &PacketAddresses, len: usize) -> usize {
     let is_v4 = is_ipv4(&flow.to.ip);
     let header = header_len(is_v4);
     let start = ROOM - UDP - header;
@@ -48,7 +48,7 @@ fn header_len(is_v4: bool) -> usize {
 }
 
 /// Writes a network header of a family. It states the protocol and the length of its payload.
-fn write_ip(out: &mut [u8], is_v4: bool, flow: &Flow, (protocol, stated): (u8, usize)) {
+fn write_ip(out: &mut [u8], is_v4: bool, flow: &PacketAddresses, (protocol, stated): (u8, usize)) {
     let ttl = if flow.ttl == 0 { TTL } else { flow.ttl };
     out.fill(0);
     if is_v4 {
@@ -73,7 +73,7 @@ fn write_ip(out: &mut [u8], is_v4: bool, flow: &Flow, (protocol, stated): (u8, u
 }
 
 /// Returns a UDP header. The kernel has verified the checksum; over IPv6 there must be one.
-fn udp(flow: &Flow, len: usize) -> [u8; UDP] {
+fn udp(flow: &PacketAddresses, len: usize) -> [u8; UDP] {
     let mut header = [0; UDP];
     header[..2].copy_from_slice(&flow.from.port.to_be_bytes());
     header[2..4].copy_from_slice(&flow.to.port.to_be_bytes());
@@ -108,7 +108,7 @@ pub(super) fn read(head: &[u8]) -> Option<(Outgoing, usize)> {
     };
     let port = head.get(header + 2..header + UDP)?;
     let outgoing = Outgoing {
-        remote: End { ip: remote, port: u16::from_be_bytes(*port.first_chunk()?) },
+        remote: DatagramEnd { ip: remote, port: u16::from_be_bytes(*port.first_chunk()?) },
         local,
         interface: 0,
         tos,
@@ -121,11 +121,11 @@ pub(super) fn read(head: &[u8]) -> Option<(Outgoing, usize)> {
 
 /// An ICMP error about one of our datagrams.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Report<'a> {
+pub(super) struct IcmpError<'a> {
     /// The host that reports it.
     pub(super) by: [u8; 16],
     /// The datagram's ends.
-    pub(super) flow: Flow,
+    pub(super) flow: PacketAddresses,
     pub(super) kind: u8,
     pub(super) code: u8,
     /// The MTU, for a packet that was too big; otherwise 0.
@@ -137,7 +137,7 @@ pub(super) struct Report<'a> {
 }
 
 /// Appends the packet of an error.
-pub(super) fn report(out: &mut Vec<u8>, report: &Report<'_>) {
+pub(super) fn report(out: &mut Vec<u8>, report: &IcmpError<'_>) {
     let quote = &report.quote[..report.quote.len().min(QUOTE)];
     let is_v4 = is_ipv4(&report.flow.to.ip);
     let header = header_len(is_v4);
@@ -149,8 +149,8 @@ pub(super) fn report(out: &mut Vec<u8>, report: &Report<'_>) {
     } else {
         (ICMP_V6, report.mtu)
     };
-    let back = Flow {
-        from: End { ip: report.by, port: 0 },
+    let back = PacketAddresses {
+        from: DatagramEnd { ip: report.by, port: 0 },
         to: report.flow.from,
         tos: 0,
         ttl: 0,
@@ -171,8 +171,8 @@ pub(super) fn report(out: &mut Vec<u8>, report: &Report<'_>) {
 mod tests {
     use super::*;
 
-    fn end(ip: &str, port: u16) -> End {
-        End {
+    fn end(ip: &str, port: u16) -> DatagramEnd {
+        DatagramEnd {
             ip: hawser_engine::net::to_bytes(ip.parse().expect("an address")),
             port,
         }
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn written_headers_are_read_back() {
         for (from, to) in [("10.0.0.1", "127.0.0.9"), ("fd00::1", "::1")] {
-            let flow = Flow { from: end(from, 7), to: end(to, 4791), tos: 0xb9, ttl: 3 };
+            let flow = PacketAddresses { from: end(from, 7), to: end(to, 4791), tos: 0xb9, ttl: 3 };
             let mut room = [0xaa; ROOM];
             let len = write(&mut room, &flow, 1000);
             let (read, header) = read(&room[ROOM - len..]).expect("in UDP");
@@ -207,9 +207,9 @@ mod tests {
             ("fd00::1", "fd00::2", false),
             ("::", "10.0.0.2", true),
         ] {
-            let flow = Flow { from: end(local, 7), to: end(remote, 4791), tos: 0, ttl: 0 };
+            let flow = PacketAddresses { from: end(local, 7), to: end(remote, 4791), tos: 0, ttl: 0 };
             let mut out = vec![0x55];
-            let error = Report {
+            let error = IcmpError {
                 by: end(remote, 0).ip,
                 flow,
                 kind: 3,
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn packets_of_other_protocols_are_not_read() {
-        let flow = Flow { from: end("10.0.0.1", 7), to: end("10.0.0.2", 4791), tos: 0, ttl: 64 };
+        let flow = PacketAddresses { from: end("10.0.0.1", 7), to: end("10.0.0.2", 4791), tos: 0, ttl: 64 };
         let mut room = [0; ROOM];
         let len = write(&mut room, &flow, 0);
         let whole = &mut room[ROOM - len..];

@@ -22,9 +22,9 @@ use hawser_time::Instant;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::{OpenError, WireCounters, filter, sys};
-use arrivals::Arrivals;
-use control::{End, Failure, Outgoing};
-use headers::{Flow, QUOTE, Report};
+use arrivals::DatagramQueue;
+use control::{DatagramEnd, Failure, Outgoing};
+use headers::{IcmpError, PacketAddresses, QUOTE};
 use interfaces::Interfaces;
 
 /// The requested size of the socket's buffers in bytes. The kernel clamps it to net.core.rmem_max and
@@ -57,11 +57,11 @@ const PROBE: c_int = 3;
 #[derive(Debug)]
 pub struct UdpWire {
     socket: UdpSocket,
-    own: End,
+    own: DatagramEnd,
     is_v6: bool,
     addresses: Vec<(IpAddr, u8)>,
     caps: Caps,
-    arrivals: Arrivals,
+    arrivals: DatagramQueue,
     interfaces: Interfaces,
     counters: WireCounters,
     /// The maximum number of datagrams in one system call; 1 if the kernel or the device cannot segment.
@@ -94,7 +94,7 @@ enum Came {
 }
 
 /// The result of sending.
-enum Sent {
+enum SendOutcome {
     Taken,
     /// The socket is full.
     Full,
@@ -132,7 +132,7 @@ impl UdpWire {
         if let (Some(wire), Some(steering)) = (wires.first(), steering.first()) {
             sys::share_port(
                 wire.socket.as_fd(),
-                &filter::share(steering, filter::Begin::Payload),
+                &filter::share(steering, filter::FilterStart::Payload),
             )
             .map_err(OpenError::io("share the port among sockets"))?;
         }
@@ -162,7 +162,7 @@ impl UdpWire {
         let standing = addresses::standing(at.ip()).map_err(OpenError::io("list the host's addresses"))?;
         Ok(UdpWire {
             socket,
-            own: End { ip: to_bytes(at.ip()), port: bound.port() },
+            own: DatagramEnd { ip: to_bytes(at.ip()), port: bound.port() },
             is_v6,
             addresses: standing.addresses,
             caps: Caps {
@@ -172,7 +172,7 @@ impl UdpWire {
                 gso_max: 0,
                 rx_queue_bytes,
             },
-            arrivals: Arrivals::default(),
+            arrivals: DatagramQueue::default(),
             interfaces: Interfaces::default(),
             counters: WireCounters::default(),
             together: MAX_TOGETHER,
@@ -224,7 +224,7 @@ impl UdpWire {
                 if incoming.interface != 0 {
                     self.interfaces.note(incoming.remote, local, incoming.interface);
                 }
-                let own = End { ip: local, port: self.own.port };
+                let own = DatagramEnd { ip: local, port: self.own.port };
                 self.counters.received += self.arrivals.take(&incoming, own);
                 return Ok(Came::Datagrams);
             }
@@ -282,9 +282,9 @@ impl UdpWire {
     }
 
     /// Returns the header fields of a datagram from this host.
-    fn flow(&self, local: Option<[u8; 16]>, remote: End) -> Flow {
-        Flow {
-            from: End { ip: local.unwrap_or(self.own.ip), port: self.own.port },
+    fn flow(&self, local: Option<[u8; 16]>, remote: DatagramEnd) -> PacketAddresses {
+        PacketAddresses {
+            from: DatagramEnd { ip: local.unwrap_or(self.own.ip), port: self.own.port },
             to: remote,
             tos: 0,
             ttl: 0,
@@ -292,9 +292,9 @@ impl UdpWire {
     }
 
     /// Converts an error into an ICMP packet for the engine.
-    fn report(&mut self, flow: &Flow, error: &Failure, quote: &[u8], len: usize) {
+    fn report(&mut self, flow: &PacketAddresses, error: &Failure, quote: &[u8], len: usize) {
         let is_too_big = error.errno == libc::EMSGSIZE as u32;
-        let report = Report {
+        let report = IcmpError {
             by: error.offender.unwrap_or(flow.to.ip),
             flow: *flow,
             kind: error.kind,
@@ -324,7 +324,7 @@ impl UdpWire {
     }
 
     /// Sends one datagram, or several of the same length.
-    fn send(&mut self, frames: &[TxFrame], to: &Outgoing, header: usize) -> io::Result<Sent> {
+    fn send(&mut self, frames: &[TxFrame], to: &Outgoing, header: usize) -> io::Result<SendOutcome> {
         let mut to = *to;
         to.interface = self.interfaces.find(to.remote, to.local);
         if frames.len() > 1 {
@@ -342,10 +342,10 @@ impl UdpWire {
         for _ in 0..TRIES {
             self.counters.system_calls += 1;
             let Err(error) = control::send(self.socket.as_fd(), self.is_v6, &to, pieces) else {
-                return Ok(Sent::Taken);
+                return Ok(SendOutcome::Taken);
             };
             match error.kind() {
-                ErrorKind::WouldBlock => return Ok(Sent::Full),
+                ErrorKind::WouldBlock => return Ok(SendOutcome::Full),
                 ErrorKind::Interrupted => continue,
                 _ if is_fatal(&error) => return Err(error),
                 // The error is its own, or that of an earlier datagram, which the kernel reports once.
@@ -355,15 +355,17 @@ impl UdpWire {
                 Some(libc::EIO) if frames.len() > 1 => {
                     // The device computes no checksums, so that the kernel does not segment for it.
                     self.together = 1;
-                    return Ok(Sent::NotTogether);
+                    return Ok(SendOutcome::NotTogether);
                 }
-                Some(libc::EINVAL | libc::EMSGSIZE) if frames.len() > 1 => return Ok(Sent::NotTogether),
+                Some(libc::EINVAL | libc::EMSGSIZE) if frames.len() > 1 => {
+                    return Ok(SendOutcome::NotTogether);
+                }
                 Some(libc::EMSGSIZE) => {
                     // If the queue has no such error of this host, the error was a router's about an earlier
                     // datagram.
                     if let Some(mtu) = self.read_errors() {
                         self.too_big(&frames[0], &to, header, mtu);
-                        return Ok(Sent::Refused);
+                        return Ok(SendOutcome::Refused);
                     }
                 }
                 Some(libc::ECONNREFUSED | libc::EPROTO | libc::ENOPROTOOPT) => {}
@@ -373,10 +375,10 @@ impl UdpWire {
                     to.interface = 0;
                 }
                 Some(libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN) => {}
-                _ => return Ok(Sent::Refused),
+                _ => return Ok(SendOutcome::Refused),
             }
         }
-        Ok(Sent::Refused)
+        Ok(SendOutcome::Refused)
     }
 }
 
@@ -415,13 +417,13 @@ impl Wire for UdpWire {
             };
             let count = alike(&frames[taken..], &to, together);
             match self.send(&frames[taken..taken + count], &to, header)? {
-                Sent::Taken => self.counters.sent += count as u64,
-                Sent::Refused => self.counters.refused += count as u64,
-                Sent::NotTogether => {
+                SendOutcome::Taken => self.counters.sent += count as u64,
+                SendOutcome::Refused => self.counters.refused += count as u64,
+                SendOutcome::NotTogether => {
                     together = 1;
                     continue;
                 }
-                Sent::Full => {
+                SendOutcome::Full => {
                     self.is_full = true;
                     break;
                 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hawser_engine::wire::{PayRef, TxFrame, Wire};
 use hawser_host::PacketWire;
-use hawser_host::netns::{Namespace, Netlink, Shape};
+use hawser_host::netns::{Namespace, Netlink, ShaperRate};
 use hawser_host::packet::Receive;
 
 use crate::TestResult;
@@ -55,7 +55,7 @@ impl Sender {
 
     fn shape(&mut self, bytes_per_second: u64, queue: u32) -> TestResult {
         let burst = 1600;
-        let shape = Shape { bytes_per_second, burst, queue };
+        let shape = ShaperRate { bytes_per_second, burst, queue };
         Ok(self.netlink.shape(CABLE, shape)?)
     }
 

@@ -34,8 +34,8 @@ fn frame(head: Vec<u8>) -> TxFrame {
 /// Returns the index of an interface.
 fn index(name: &str) -> TestResult<u32> {
     let mut found = None;
-    netlink::Socket::open(libc::NETLINK_ROUTE)?.exchange(interfaces::links(), |message| {
-        if let Some(interfaces::Report::Link(link)) = interfaces::Report::read(message)
+    netlink::NetlinkSocket::open(libc::NETLINK_ROUTE)?.exchange(interfaces::links(), |message| {
+        if let Some(interfaces::InterfaceReport::Link(link)) = interfaces::InterfaceReport::read(message)
             && link.name.as_deref() == Some(name)
         {
             found = Some(link.index);

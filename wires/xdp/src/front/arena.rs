@@ -25,7 +25,7 @@ unsafe impl Send for Arena {}
 
 impl Arena {
     /// Returns the arena of a loaded map of `len` bytes.
-    pub(super) fn of(map: &Map<'_>, len: usize) -> Option<Arena> {
+    pub(super) fn from_map(map: &Map<'_>, len: usize) -> Option<Arena> {
         // SAFETY: the map is loaded, and libbpf returns the address of its mapping.
         let first = unsafe { bpf_map__initial_value(map.as_libbpf_object().as_ptr(), &mut 0) };
         NonNull::new(first.cast()).map(|first| Arena { first, len })
@@ -84,25 +84,25 @@ impl Arena {
 
 /// The ring buffer by which programs in the kernel wake the stack.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub(super) struct WakeRing {
     ring: RingBuffer<'static>,
     #[expect(dead_code, reason = "to hold it is its use")]
     map: MapHandle,
 }
 
 // SAFETY: libbpf's ring buffers are memory and descriptors, and no part of them is bound to a thread.
-unsafe impl Send for Bell {}
+unsafe impl Send for WakeRing {}
 
-impl Bell {
-    pub(super) fn new(map: MapHandle) -> libbpf_rs::Result<Bell> {
+impl WakeRing {
+    pub(super) fn new(map: MapHandle) -> libbpf_rs::Result<WakeRing> {
         let mut builder = RingBufferBuilder::new();
         builder.add(&map, |_| 0)?;
         let ring = builder.build()?;
-        Ok(Bell { ring, map })
+        Ok(WakeRing { ring, map })
     }
 
     /// Consumes all pending wake-ups.
-    pub(super) fn silence(&self) {
+    pub(super) fn clear(&self) {
         // The entries are all equal, so they are not read.
         let _ = self.ring.consume_raw();
     }

@@ -2,7 +2,7 @@
 //! them.
 
 use bytemuck::{Pod, Zeroable};
-use hawser_ir::{Module, QueuePolicy, Source, When};
+use hawser_ir::{Module, ParserInput, Precondition, QueuePolicy};
 
 use crate::socket::RECEIVE;
 
@@ -159,7 +159,7 @@ impl Free {
 
 impl Layout {
     /// Computes the layout for a program, given its C and the events whose chains may run.
-    pub(super) fn of(module: &Module, c: &str, runs: &dyn Fn(usize) -> bool) -> Layout {
+    pub(super) fn new(module: &Module, c: &str, runs: &dyn Fn(usize) -> bool) -> Layout {
         let stated = Stated(c);
         let begin = stated.number("HW_FREE_AT");
         let mut free = Free(begin);
@@ -197,7 +197,7 @@ impl Layout {
         let packets = module
             .parsers
             .iter()
-            .filter(|parser| matches!(parser.source, Source::Ip(_) | Source::Udp(_)));
+            .filter(|parser| matches!(parser.source, ParserInput::Ip(_) | ParserInput::Udp(_)));
         let max_events = packets.clone().map(|parser| parser.max_events).max();
         let max_events = u64::from(max_events.unwrap_or(0));
         let running = module.chains.iter().enumerate().filter(|(event, _)| runs(*event));
@@ -208,8 +208,8 @@ impl Layout {
         let records = records.max().unwrap_or(0) + size_of::<Chain>() as u64 + 16;
         let events = free.take(max_events * largest.unwrap_or(0));
         let protocol = packets.clone().find_map(|parser| match parser.source {
-            Source::Ip(protocol) => Some(protocol),
-            Source::Udp(_) => Some(UDP),
+            ParserInput::Ip(protocol) => Some(protocol),
+            ParserInput::Udp(_) => Some(UDP),
             _ => None,
         });
         let scratch_bytes = module.scratch.map_or(0, structure).next_multiple_of(8);
@@ -263,17 +263,17 @@ impl Layout {
 
 fn plan(module: &Module, event: usize, runs: bool) -> Plan {
     let creates = |kind: usize| {
-        let fits = |when: &When| match when {
-            When::Always => true,
-            When::Found(known) => known.0 as usize == kind,
-            When::NotFound => false,
+        let fits = |when: &Precondition| match when {
+            Precondition::Always => true,
+            Precondition::Found(known) => known.0 as usize == kind,
+            Precondition::NotFound => false,
         };
         let creators = module.creators.get(event);
         module.chains[event].creates.is_some() && creators.is_none_or(|creators| creators.iter().any(fits))
     };
     let kinds = module.contexts.len().min(64);
     let chain = &module.chains[event];
-    let needs_context = |processor: &hawser_ir::Processor| matches!(processor.when, When::Found(_));
+    let needs_context = |processor: &hawser_ir::Processor| matches!(processor.when, Precondition::Found(_));
     Plan {
         fresh: chain.creates.map_or(0, |kind| module.context_size(kind)) as u32,
         runs_alone: (chain.processors.is_empty() || !chain.processors.iter().all(needs_context)).into(),

@@ -12,8 +12,8 @@
 mod arena;
 mod layout;
 mod object;
+mod ownership;
 mod sync;
-mod turn;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,8 +23,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hawser_engine::front::{Front, Lent, Ran, RanChain, Terms};
-use hawser_ir::abi::{Id, Outcome, RecordHeader};
+use hawser_engine::front::{Front, FrontLimits, FrontResults, Lent, RanChain};
+use hawser_ir::abi::{ChainOutcome, Id, RecordHeader};
 use hawser_ir::buf::RecordBuf;
 use hawser_ir::capabilities::{Capabilities, Placement, placements};
 use hawser_ir::{EventId, Module};
@@ -33,7 +33,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::program::Program;
-use arena::{Arena, Bell};
+use arena::{Arena, WakeRing};
 use layout::{CALL_BYTES, Chain, Control, Entry, Layout, Place};
 
 /// The maximum time for which frames are in transit from the kernel to the stack.
@@ -89,7 +89,7 @@ pub enum ChainsError {
 /// Returns the events whose chains run in the kernel; `hawser check --target xdp` gives the reasons.
 #[must_use]
 pub fn chains_in_kernel(module: &Module) -> Vec<EventId> {
-    let Ok(capabilities) = Capabilities::of("xdp") else {
+    let Ok(capabilities) = Capabilities::for_target("xdp") else {
         return Vec::new();
     };
     let placed = placements(module, &capabilities).into_iter();
@@ -116,42 +116,42 @@ pub(crate) struct Chains {
     handled_before: u64,
     /// The frames that chains handled while the stack slept, and the number of these that the stack has
     /// taken.
-    entries: Vec<Handled>,
+    entries: Vec<HandledFrame>,
     next: usize,
 }
 
 /// Chains in the kernel, with their notifications.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct KernelChains {
     pub(crate) chains: Chains,
     /// Readable if a frame waits, or if the chains have output for the stack.
     pub(crate) readiness: OwnedFd,
     /// The range of handled frames in the wire's batch.
     pub(crate) batch: Range<usize>,
-    bell: Bell,
+    wakeup: WakeRing,
 }
 
-impl Ahead {
+impl KernelChains {
     /// Loads a program's chains, and passes them the frames that arrive for `socket`.
     pub(crate) fn load(
         module: &Module,
         c: &str,
         program: &Program,
         socket: BorrowedFd<'_>,
-    ) -> Result<Ahead, ChainsError> {
+    ) -> Result<KernelChains, ChainsError> {
         let map = |name| program.map(name).map_err(ChainsError::Load);
         let chains = Chains::load(module, c, &[map("xsks_map")?, map("addresses")?])?;
-        let bell = chains.bell()?;
+        let wakeup = chains.wakeup()?;
         let readiness = epoll::create(CreateFlags::CLOEXEC).map_err(unheard)?;
-        for fd in [socket, bell.as_fd()] {
+        for fd in [socket, wakeup.as_fd()] {
             epoll::add(&readiness, fd, EventData::new_u64(0), EventFlags::IN).map_err(unheard)?;
         }
         chains.attach(&map("front")?)?;
-        Ok(Ahead {
+        Ok(KernelChains {
             chains,
             readiness,
             batch: 0..0,
-            bell: Bell::new(bell).map_err(ChainsError::Load)?,
+            wakeup: WakeRing::new(wakeup).map_err(ChainsError::Load)?,
         })
     }
 
@@ -165,7 +165,7 @@ impl Ahead {
 
     /// Clears the notification, so that chains can notify the stack again.
     pub(crate) fn silence(&mut self) {
-        self.bell.silence();
+        self.wakeup.clear();
     }
 }
 
@@ -175,7 +175,7 @@ fn unheard(error: rustix::io::Errno) -> ChainsError {
 
 /// A frame whose chains ran.
 #[derive(Debug)]
-struct Handled {
+struct HandledFrame {
     at: Instant,
     /// Its offset in the arena, and its length.
     frame: (u64, usize),
@@ -228,9 +228,9 @@ impl Chains {
         if taken.is_empty() {
             return Err(ChainsError::NoChain);
         }
-        let layout = Layout::of(module, c, &|event| taken.contains(&event));
+        let layout = Layout::new(module, c, &|event| taken.contains(&event));
         let map = object.maps().find(|map| map.name() == "hw_arena");
-        let arena = map.and_then(|map| Arena::of(&map, layout.arena));
+        let arena = map.and_then(|map| Arena::from_map(&map, layout.arena));
         let mut arena = arena.ok_or(ChainsError::Kernel("arenas (since Linux 6.9)"))?;
         let begin = layout.memory.start;
         // Clears all but the first page, which stands for null. An absent page also reads as zeros, but with
@@ -241,7 +241,10 @@ impl Chains {
             .iter()
             .for_each(|(at, bytes)| arena.write(*at, bytes));
         // The stack begins as the owner.
-        arena.put(layout.control, &Control { turn: turn::STACK, ..layout.begun });
+        arena.put(
+            layout.control,
+            &Control { turn: ownership::STACK, ..layout.begun },
+        );
         let globals: Vec<u64> = layout.globals.iter().map(|(at, _)| *at).collect();
         arena.write(layout.call + CALL_BYTES, bytemuck::cast_slice(&globals));
         let chains = Chains {
@@ -295,9 +298,9 @@ impl Chains {
     }
 
     /// Returns the map by which chains wake the stack.
-    pub(crate) fn bell(&self) -> Result<MapHandle, ChainsError> {
-        let bell = self.map("hw_bell").and_then(|map| MapHandle::try_from(&map));
-        bell.map_err(ChainsError::Load)
+    pub(crate) fn wakeup(&self) -> Result<MapHandle, ChainsError> {
+        let wakeup = self.map("hw_bell").and_then(|map| MapHandle::try_from(&map));
+        wakeup.map_err(ChainsError::Load)
     }
 
     fn turn(&self) -> Option<&AtomicU64> {
@@ -309,14 +312,14 @@ impl Chains {
         if !std::mem::replace(&mut self.is_ours, true)
             && let Some(turn) = self.turn()
         {
-            turn::take(turn);
+            ownership::take(turn);
         }
     }
 
     fn give_turn(&mut self, to: u64) {
         self.is_ours = false;
         if let Some(turn) = self.turn() {
-            turn::give(turn, to);
+            ownership::give(turn, to);
         }
     }
 
@@ -356,9 +359,9 @@ impl Chains {
     }
 
     /// Returns the results of the chains that ran on the frame.
-    pub(crate) fn ran(&self, number: usize) -> Ran<'_> {
+    pub(crate) fn ran(&self, number: usize) -> FrontResults<'_> {
         let entry = &self.entries[number];
-        Ran {
+        FrontResults {
             at: entry.at,
             chains: &entry.chains,
             scratch: self.arena.bytes(self.layout.begun.scratch, entry.scratch),
@@ -433,7 +436,7 @@ impl Chains {
                 at = (at + u64::from(chain.records)).next_multiple_of(8);
             }
             self.entries
-                .push(Handled { at: Instant::from_nanos(entry.now), frame, chains, scratch: 0 });
+                .push(HandledFrame { at: Instant::from_nanos(entry.now), frame, chains, scratch: 0 });
         }
         if let Some(last) = self.entries.last_mut() {
             last.scratch = self.layout.begun.scratch_bytes as usize;
@@ -464,13 +467,13 @@ fn records(bytes: &[u8], answer: u64) -> RecordBuf {
 }
 
 /// Decodes the outcome of a chain: `HW_DONE` and the others of `runtime/hawser.h`.
-fn outcome(word: u64) -> Outcome {
+fn outcome(word: u64) -> ChainOutcome {
     let code = (word >> 32) as u32;
     match word as u32 {
-        0 => Outcome::Done,
-        2 => Outcome::Refused(code),
-        3 => Outcome::Assert(code),
-        _ => Outcome::Stop,
+        0 => ChainOutcome::Done,
+        2 => ChainOutcome::Refused(code),
+        3 => ChainOutcome::Assert(code),
+        _ => ChainOutcome::Stop,
     }
 }
 
@@ -512,7 +515,7 @@ impl Front for Chains {
         }
     }
 
-    fn open(&mut self, terms: &Terms<'_>) {
+    fn open(&mut self, terms: &FrontLimits<'_>) {
         let control = self.layout.control;
         let passed = self.passed();
         // Some frames arrived before the chains existed, or were counted as lost.
@@ -559,7 +562,7 @@ impl Front for Chains {
         for ((at, len), global) in self.layout.globals.iter().zip(terms.globals) {
             self.arena.write(*at, &global[..global.len().min(*len)]);
         }
-        self.give_turn(turn::FREE);
+        self.give_turn(ownership::FREE);
     }
 
     fn close(&mut self, globals: &mut [Vec<u8>], changed: &mut dyn FnMut(u32, &[u8])) -> usize {
@@ -569,7 +572,7 @@ impl Front for Chains {
         self.next = 0;
         self.read(&control);
         if control.handled == self.handled_before {
-            self.give_turn(turn::AWAKE);
+            self.give_turn(ownership::AWAKE);
             return 0;
         }
         let bytes = (self.layout.begun.stride as usize).saturating_sub(size_of::<Place>());
@@ -581,7 +584,7 @@ impl Front for Chains {
             let len = global.len().min(*len);
             global[..len].copy_from_slice(self.arena.bytes(*at, len));
         }
-        self.give_turn(turn::AWAKE);
+        self.give_turn(ownership::AWAKE);
         self.entries.len()
     }
 }

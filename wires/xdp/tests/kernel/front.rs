@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_emit_c::Machine;
-use hawser_engine::front::{Lent, Terms};
+use hawser_engine::front::{FrontLimits, Lent};
 use hawser_engine::wire::{TxFrame, Wire};
 use hawser_host::{PacketOptions, PacketWire};
 use hawser_ir::abi::Id;
@@ -95,7 +95,7 @@ fn lend(wire: &mut XdpWire, module: &Module, is_complete: bool, ports: &[u64]) {
     let params: Vec<u64> = module.params.iter().map(|param| param.default).collect();
     let globals = vec![Vec::new(); module.contexts.len()];
     let front = wire.front().expect("chains run");
-    front.open(&Terms {
+    front.open(&FrontLimits {
         ports,
         until: None,
         chains: 8,

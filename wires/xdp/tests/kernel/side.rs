@@ -16,7 +16,7 @@ use hawser_equality::native::take_records;
 use hawser_equality::side::Side;
 use hawser_interp::Interpreter;
 use hawser_ir::Module;
-use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, ChainOutcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
 use hawser_testing::TestResult;
 use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenObject, ProgramInput};
@@ -227,7 +227,7 @@ fn choose(object: &mut OpenObject, name: &str, log: &mut [u8]) -> TestResult {
 }
 
 impl Side for Kernel<'_> {
-    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> ChainOutcome {
         let number = usize::from(event_header(event).event);
         let Some(Ok(chain)) = self.chains.get(number) else {
             self.missed.set(self.missed.get() + 1);
@@ -280,7 +280,7 @@ impl Side for Kernel<'_> {
         chain.read(records as usize, &mut written);
         take_records(&written, out);
         hawser_emit_c::abi::outcome(chain.word(CALL + OUTCOME * 8))
-            .unwrap_or_else(|other| Outcome::Assert(u32::MAX - other))
+            .unwrap_or_else(|other| ChainOutcome::Assert(u32::MAX - other))
     }
 
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use hawser_ir::facts::Exit;
-use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::visit::{self, PlaceAccess, Visitor};
 use hawser_ir::{
-    Base, BlueprintId, Expr, ExprKind, Func, IdPart, Module, Parser, Place, Source, Stmt, StmtKind,
+    Base, BlueprintId, Expr, ExprKind, Func, IdPart, Module, Parser, ParserInput, Place, Stmt, StmtKind,
 };
 
 use crate::dissector::expr;
 
 /// The actions of a parser on a packet.
-pub(crate) struct Shape {
+pub(crate) struct ParserActions {
     /// The headers that it extracts, in order.
     pub(crate) headers: Vec<Header>,
     /// The fields that identify a connection, by their places in memory. They are the fields of the first id
@@ -36,18 +36,18 @@ pub(crate) struct Header {
 
 /// Returns the parsers of packets.
 pub(crate) fn of_packets(module: &Module) -> impl Iterator<Item = &Parser> {
-    let is_of_packets = |parser: &&Parser| matches!(parser.source, Source::Ip(_) | Source::Udp(_));
+    let is_of_packets = |parser: &&Parser| matches!(parser.source, ParserInput::Ip(_) | ParserInput::Udp(_));
     module.parsers.iter().filter(is_of_packets)
 }
 
 /// Determines the actions of a parser.
-pub(crate) fn shape(module: &Module, function: &Func) -> Shape {
+pub(crate) fn shape(module: &Module, function: &Func) -> ParserActions {
     let mut walk = Walk {
         module,
         variables: Variables::new(module, function),
         when: Vec::new(),
         values: BTreeMap::new(),
-        shape: Shape { headers: Vec::new(), key: Vec::new() },
+        shape: ParserActions { headers: Vec::new(), key: Vec::new() },
     };
     walk.block(&function.body, false);
     walk.shape
@@ -64,7 +64,7 @@ struct Walk<'m> {
     when: Vec<String>,
     /// The values of variables that are set once, as Lua, by offset.
     values: BTreeMap<u32, String>,
-    shape: Shape,
+    shape: ParserActions,
 }
 
 impl Walk<'_> {
@@ -214,7 +214,7 @@ struct Sets<'m> {
 }
 
 impl Visitor<'_> for Sets<'_> {
-    fn place(&mut self, place: &Place, access: Access) {
+    fn place(&mut self, place: &Place, access: PlaceAccess) {
         if place.base != Base::Local || !access.writes() {
             return;
         }

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use hawser_ir::{
-    Blueprint, Expr, ExprKind, Fill, Module, OptList, SegRule, Source, Ty, WireConstant, WireField,
+    Blueprint, Expr, ExprKind, Fill, Module, OptList, ParserInput, SegRule, Ty, WireConstant, WireField,
 };
 
 use crate::dissector::Unsupported;
 use crate::dissector::expr;
-use crate::dissector::parsers::{self, Shape};
+use crate::dissector::parsers::{self, ParserActions};
 
 /// Helpers for the functions in the tables.
 const PRELUDE: &str = "\
@@ -227,14 +227,16 @@ fn all_parsers(module: &Module, text: &mut String) -> Result<(), Unsupported> {
     let mut any = false;
     for parser in parsers::of_packets(module) {
         let function = &module.funcs[parser.func.0 as usize];
-        let Shape { headers, key } = parsers::shape(module, function);
+        let ParserActions { headers, key } = parsers::shape(module, function);
         if headers.is_empty() {
             return Err(Unsupported::NoHeader { parser: function.name.clone() });
         }
         let (table, number) = match parser.source {
-            Source::Udp(port) => ("udp.port", u32::from(port)),
-            Source::Ip(number) => ("ip.proto", u32::from(number)),
-            Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => continue,
+            ParserInput::Udp(port) => ("udp.port", u32::from(port)),
+            ParserInput::Ip(number) => ("ip.proto", u32::from(number)),
+            ParserInput::Trimmed(_) | ParserInput::IcmpError | ParserInput::App(_) | ParserInput::Start => {
+                continue;
+            }
         };
         any = true;
         let key: Vec<String> = key.iter().map(u32::to_string).collect();

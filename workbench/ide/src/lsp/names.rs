@@ -2,7 +2,7 @@
 
 use lsp_types::{CompletionItemKind, SymbolKind};
 
-use crate::{Colour, Kind};
+use crate::{Colour, DefKind};
 
 /// The names of token colours. The index is the number in the protocol.
 pub(super) const TOKEN_TYPES: &[&str] = &[
@@ -43,19 +43,19 @@ pub(super) fn token(colour: Colour) -> (u32, u32) {
         Colour::Function => ("function", OF_THE_LANGUAGE),
         Colour::Constant => ("enumMember", READ_ONLY | OF_THE_LANGUAGE),
         Colour::Name(kind) => match kind {
-            Kind::Const | Kind::Table | Kind::Param => ("variable", READ_ONLY),
-            Kind::Variant => ("enumMember", READ_ONLY),
-            Kind::Enum => ("enum", 0),
-            Kind::Struct | Kind::Signal | Kind::Option | Kind::Blueprint => ("struct", 0),
-            Kind::OptionUnion | Kind::OptionList => ("type", 0),
-            Kind::Context | Kind::Scratchpad => ("class", 0),
-            Kind::Event => ("event", 0),
-            Kind::Rule | Kind::Extern | Kind::Function => ("function", 0),
-            Kind::Schedule | Kind::Dispatch | Kind::Chain => ("namespace", 0),
-            Kind::Queue | Kind::Field | Kind::Timer | Kind::Part => ("property", 0),
-            Kind::Parameter => ("parameter", 0),
-            Kind::Variable => ("variable", 0),
-            Kind::Method => ("method", OF_THE_LANGUAGE),
+            DefKind::Const | DefKind::Table | DefKind::Param => ("variable", READ_ONLY),
+            DefKind::Variant => ("enumMember", READ_ONLY),
+            DefKind::Enum => ("enum", 0),
+            DefKind::Struct | DefKind::Signal | DefKind::Option | DefKind::Blueprint => ("struct", 0),
+            DefKind::OptionUnion | DefKind::OptionList => ("type", 0),
+            DefKind::Context | DefKind::Scratchpad => ("class", 0),
+            DefKind::Event => ("event", 0),
+            DefKind::Rule | DefKind::Extern | DefKind::Function => ("function", 0),
+            DefKind::Schedule | DefKind::Dispatch | DefKind::Chain => ("namespace", 0),
+            DefKind::Queue | DefKind::Field | DefKind::Timer | DefKind::Part => ("property", 0),
+            DefKind::Parameter => ("parameter", 0),
+            DefKind::Variable => ("variable", 0),
+            DefKind::Method => ("method", OF_THE_LANGUAGE),
         },
     };
     let number = TOKEN_TYPES.iter().position(|known| *known == name);
@@ -63,38 +63,40 @@ pub(super) fn token(colour: Colour) -> (u32, u32) {
 }
 
 /// Returns the symbol kind that represents a kind of names.
-pub(super) fn symbol(kind: Kind) -> SymbolKind {
+pub(super) fn symbol(kind: DefKind) -> SymbolKind {
     match kind {
-        Kind::Const | Kind::Table | Kind::Param => SymbolKind::CONSTANT,
-        Kind::Variant => SymbolKind::ENUM_MEMBER,
-        Kind::Enum => SymbolKind::ENUM,
-        Kind::Struct | Kind::Signal | Kind::Option | Kind::Blueprint => SymbolKind::STRUCT,
-        Kind::OptionUnion | Kind::OptionList => SymbolKind::STRUCT,
-        Kind::Context | Kind::Scratchpad => SymbolKind::CLASS,
-        Kind::Event => SymbolKind::EVENT,
-        Kind::Rule | Kind::Extern | Kind::Function => SymbolKind::FUNCTION,
-        Kind::Schedule | Kind::Dispatch | Kind::Chain => SymbolKind::NAMESPACE,
-        Kind::Queue | Kind::Field | Kind::Timer | Kind::Part => SymbolKind::FIELD,
-        Kind::Parameter | Kind::Variable => SymbolKind::VARIABLE,
-        Kind::Method => SymbolKind::METHOD,
+        DefKind::Const | DefKind::Table | DefKind::Param => SymbolKind::CONSTANT,
+        DefKind::Variant => SymbolKind::ENUM_MEMBER,
+        DefKind::Enum => SymbolKind::ENUM,
+        DefKind::Struct | DefKind::Signal | DefKind::Option | DefKind::Blueprint => SymbolKind::STRUCT,
+        DefKind::OptionUnion | DefKind::OptionList => SymbolKind::STRUCT,
+        DefKind::Context | DefKind::Scratchpad => SymbolKind::CLASS,
+        DefKind::Event => SymbolKind::EVENT,
+        DefKind::Rule | DefKind::Extern | DefKind::Function => SymbolKind::FUNCTION,
+        DefKind::Schedule | DefKind::Dispatch | DefKind::Chain => SymbolKind::NAMESPACE,
+        DefKind::Queue | DefKind::Field | DefKind::Timer | DefKind::Part => SymbolKind::FIELD,
+        DefKind::Parameter | DefKind::Variable => SymbolKind::VARIABLE,
+        DefKind::Method => SymbolKind::METHOD,
     }
 }
 
 /// Returns the icon of a completion.
-pub(super) fn proposal(kind: Option<Kind>) -> CompletionItemKind {
+pub(super) fn proposal(kind: Option<DefKind>) -> CompletionItemKind {
     match kind {
         None => CompletionItemKind::KEYWORD,
-        Some(Kind::Const | Kind::Table | Kind::Param) => CompletionItemKind::CONSTANT,
-        Some(Kind::Variant) => CompletionItemKind::ENUM_MEMBER,
-        Some(Kind::Enum) => CompletionItemKind::ENUM,
-        Some(Kind::Struct | Kind::Signal | Kind::Option | Kind::Blueprint) => CompletionItemKind::STRUCT,
-        Some(Kind::OptionUnion | Kind::OptionList) => CompletionItemKind::STRUCT,
-        Some(Kind::Context | Kind::Scratchpad) => CompletionItemKind::CLASS,
-        Some(Kind::Event) => CompletionItemKind::EVENT,
-        Some(Kind::Rule | Kind::Extern | Kind::Function) => CompletionItemKind::FUNCTION,
-        Some(Kind::Schedule | Kind::Dispatch | Kind::Chain) => CompletionItemKind::MODULE,
-        Some(Kind::Queue | Kind::Field | Kind::Timer | Kind::Part) => CompletionItemKind::FIELD,
-        Some(Kind::Parameter | Kind::Variable) => CompletionItemKind::VARIABLE,
-        Some(Kind::Method) => CompletionItemKind::METHOD,
+        Some(DefKind::Const | DefKind::Table | DefKind::Param) => CompletionItemKind::CONSTANT,
+        Some(DefKind::Variant) => CompletionItemKind::ENUM_MEMBER,
+        Some(DefKind::Enum) => CompletionItemKind::ENUM,
+        Some(DefKind::Struct | DefKind::Signal | DefKind::Option | DefKind::Blueprint) => {
+            CompletionItemKind::STRUCT
+        }
+        Some(DefKind::OptionUnion | DefKind::OptionList) => CompletionItemKind::STRUCT,
+        Some(DefKind::Context | DefKind::Scratchpad) => CompletionItemKind::CLASS,
+        Some(DefKind::Event) => CompletionItemKind::EVENT,
+        Some(DefKind::Rule | DefKind::Extern | DefKind::Function) => CompletionItemKind::FUNCTION,
+        Some(DefKind::Schedule | DefKind::Dispatch | DefKind::Chain) => CompletionItemKind::MODULE,
+        Some(DefKind::Queue | DefKind::Field | DefKind::Timer | DefKind::Part) => CompletionItemKind::FIELD,
+        Some(DefKind::Parameter | DefKind::Variable) => CompletionItemKind::VARIABLE,
+        Some(DefKind::Method) => CompletionItemKind::METHOD,
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use lsp_types as lsp;
 use serde_json::json;
 
-use super::requests::Answer;
+use super::requests::RequestResult;
 use super::server::Server;
 use super::{convert, names};
 use crate::{Hint, Lines, Symbol};
@@ -13,7 +13,7 @@ use crate::{Hint, Lines, Symbol};
 pub(super) fn symbols(
     server: &Server<'_>,
     document: &lsp::TextDocumentIdentifier,
-) -> Answer<Option<lsp::DocumentSymbolResponse>> {
+) -> RequestResult<Option<lsp::DocumentSymbolResponse>> {
     let path = server.path(&document.uri);
     let Some(text) = server.workspace.text(&path) else {
         return Ok(None);
@@ -39,7 +39,10 @@ fn document_symbol(lines: &Lines<'_>, symbol: Symbol) -> lsp::DocumentSymbol {
     }
 }
 
-pub(super) fn all_symbols(server: &Server<'_>, query: &str) -> Answer<Option<lsp::WorkspaceSymbolResponse>> {
+pub(super) fn all_symbols(
+    server: &Server<'_>,
+    query: &str,
+) -> RequestResult<Option<lsp::WorkspaceSymbolResponse>> {
     let found = server.workspace.symbols(query).into_iter();
     #[allow(deprecated)] // The field is mandatory.
     let symbols = found.filter_map(|(symbol, place)| {
@@ -59,7 +62,7 @@ pub(super) fn all_symbols(server: &Server<'_>, query: &str) -> Answer<Option<lsp
 pub(super) fn colours(
     server: &Server<'_>,
     document: &lsp::TextDocumentIdentifier,
-) -> Answer<Option<lsp::SemanticTokensResult>> {
+) -> RequestResult<Option<lsp::SemanticTokensResult>> {
     let path = server.path(&document.uri);
     let Some(text) = server.workspace.text(&path) else {
         return Ok(None);
@@ -100,7 +103,7 @@ pub(super) fn colours(
 pub(super) fn hints(
     server: &Server<'_>,
     params: &lsp::InlayHintParams,
-) -> Answer<Option<Vec<lsp::InlayHint>>> {
+) -> RequestResult<Option<Vec<lsp::InlayHint>>> {
     let path = server.path(&params.text_document.uri);
     let Some(text) = server.workspace.text(&path) else {
         return Ok(None);
@@ -125,7 +128,7 @@ pub(super) fn hints(
 pub(super) fn lenses(
     server: &Server<'_>,
     document: &lsp::TextDocumentIdentifier,
-) -> Answer<Option<Vec<lsp::CodeLens>>> {
+) -> RequestResult<Option<Vec<lsp::CodeLens>>> {
     let path = server.path(&document.uri);
     let Some(text) = server.workspace.text(&path) else {
         return Ok(None);

@@ -101,10 +101,13 @@ fn answer_about_more(server: &Server<'_>, request: Request) -> Response {
 }
 
 /// The result of a request, or an error message for the user.
-pub(super) type Answer<T> = Result<T, String>;
+pub(super) type RequestResult<T> = Result<T, String>;
 
 /// Parses a request's parameters and wraps the answer.
-fn with<R: ask::Request>(request: Request, answer: impl FnOnce(R::Params) -> Answer<R::Result>) -> Response
+fn with<R: ask::Request>(
+    request: Request,
+    answer: impl FnOnce(R::Params) -> RequestResult<R::Result>,
+) -> Response
 where
     R::Params: serde::de::DeserializeOwned,
     R::Result: serde::Serialize,
@@ -133,7 +136,7 @@ fn at(
     Some((path, byte))
 }
 
-fn hover(server: &Server<'_>, params: &TextDocumentPositionParams) -> Answer<Option<lsp::Hover>> {
+fn hover(server: &Server<'_>, params: &TextDocumentPositionParams) -> RequestResult<Option<lsp::Hover>> {
     let found = at(server, &params.text_document, params.position).and_then(|(path, byte)| {
         let hover = server.workspace.hover(&path, byte)?;
         let lines = Lines::new(server.workspace.text(&path)?);
@@ -151,7 +154,7 @@ fn hover(server: &Server<'_>, params: &TextDocumentPositionParams) -> Answer<Opt
 fn definition(
     server: &Server<'_>,
     params: &TextDocumentPositionParams,
-) -> Answer<Option<lsp::GotoDefinitionResponse>> {
+) -> RequestResult<Option<lsp::GotoDefinitionResponse>> {
     let place = at(server, &params.text_document, params.position)
         .and_then(|(path, byte)| server.workspace.definition(&path, byte));
     let location = place.and_then(|place| server.location(&place));
@@ -162,7 +165,7 @@ fn references(
     server: &Server<'_>,
     params: &TextDocumentPositionParams,
     with_declaration: bool,
-) -> Answer<Option<Vec<lsp::Location>>> {
+) -> RequestResult<Option<Vec<lsp::Location>>> {
     let places = at(server, &params.text_document, params.position)
         .map(|(path, byte)| server.workspace.references(&path, byte, with_declaration));
     let places = places.into_iter().flatten();
@@ -172,7 +175,7 @@ fn references(
 fn highlights(
     server: &Server<'_>,
     params: &TextDocumentPositionParams,
-) -> Answer<Option<Vec<lsp::DocumentHighlight>>> {
+) -> RequestResult<Option<Vec<lsp::DocumentHighlight>>> {
     let places = at(server, &params.text_document, params.position)
         .map(|(path, byte)| server.workspace.highlights(&path, byte));
     let locations = places.into_iter().flatten();
@@ -181,7 +184,10 @@ fn highlights(
     Ok(Some(locations.map(highlight).collect()))
 }
 
-fn fixes(server: &Server<'_>, params: &lsp::CodeActionParams) -> Answer<Option<lsp::CodeActionResponse>> {
+fn fixes(
+    server: &Server<'_>,
+    params: &lsp::CodeActionParams,
+) -> RequestResult<Option<lsp::CodeActionResponse>> {
     let path = server
         .workspace
         .identity(&convert::path(&params.text_document.uri));
@@ -226,7 +232,7 @@ fn renameable(
     Some(lsp::PrepareRenameResponse::Range(convert::range(&lines, place)))
 }
 
-fn rename(server: &Server<'_>, params: &lsp::RenameParams) -> Answer<Option<lsp::WorkspaceEdit>> {
+fn rename(server: &Server<'_>, params: &lsp::RenameParams) -> RequestResult<Option<lsp::WorkspaceEdit>> {
     let position = &params.text_document_position;
     let (path, byte) =
         at(server, &position.text_document, position.position).ok_or("the file is not open")?;

@@ -16,7 +16,7 @@ use lsp_types::{
 use serde_json::Value;
 
 use super::{Files, Incoming, ServeError, WAITING, convert, requests};
-use crate::{FileDiagnostics, Lines, Place, Problem, Severity, Workspace};
+use crate::{FileDiagnostics, FileRange, Lines, Problem, Severity, Workspace};
 
 /// The maximum number of open texts, and the maximum size of each in bytes.
 const MAX_OPEN: usize = 1024;
@@ -27,7 +27,7 @@ type Send<'a> = &'a mut dyn FnMut(Message) -> io::Result<()>;
 
 /// The stage of the protocol's life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum LifecyclePhase {
     Begun,
     Running,
     ShutDown,
@@ -37,7 +37,7 @@ enum Stage {
 pub struct Server<'a> {
     send: Send<'a>,
     pub(super) files: &'a dyn Files,
-    stage: Stage,
+    stage: LifecyclePhase,
     pub(super) workspace: Workspace,
     /// The open documents by their canonical path, with the editor's URI and the version.
     documents: BTreeMap<PathBuf, (Uri, i32)>,
@@ -57,7 +57,7 @@ impl<'a> Server<'a> {
         Server {
             send,
             files,
-            stage: Stage::Begun,
+            stage: LifecyclePhase::Begun,
             workspace: Workspace::new(loader),
             documents: BTreeMap::new(),
             folders: Vec::new(),
@@ -95,8 +95,8 @@ impl<'a> Server<'a> {
                     if message.method == notify::Exit::METHOD =>
                 {
                     return match self.stage {
-                        Stage::ShutDown => Ok(()),
-                        Stage::Begun | Stage::Running => Err(ServeError::EarlyExit),
+                        LifecyclePhase::ShutDown => Ok(()),
+                        LifecyclePhase::Begun | LifecyclePhase::Running => Err(ServeError::EarlyExit),
                     };
                 }
                 Incoming::Message(Message::Notification(message)) => self.notice(message),
@@ -115,7 +115,7 @@ impl<'a> Server<'a> {
                     let log = Notification::new(notify::LogMessage::METHOD.to_owned(), params);
                     (self.send)(log.into())?;
                 }
-                Incoming::End(None) if self.stage == Stage::ShutDown => return Ok(()),
+                Incoming::End(None) if self.stage == LifecyclePhase::ShutDown => return Ok(()),
                 Incoming::End(None) => return Err(ServeError::Closed),
                 Incoming::End(Some(why)) => return Err(ServeError::Unreadable(why)),
             }
@@ -128,32 +128,34 @@ impl<'a> Server<'a> {
     fn answer(&mut self, request: Request) -> Response {
         let id = request.id.clone();
         match (self.stage, request.method.as_str()) {
-            (Stage::Begun, ask::Initialize::METHOD) => match serde_json::from_value(request.params) {
-                Ok(params) => {
-                    self.begin(&params);
-                    Response::new_ok(id, requests::abilities())
+            (LifecyclePhase::Begun, ask::Initialize::METHOD) => {
+                match serde_json::from_value(request.params) {
+                    Ok(params) => {
+                        self.begin(&params);
+                        Response::new_ok(id, requests::abilities())
+                    }
+                    Err(why) => error(
+                        id,
+                        ErrorCode::InvalidParams,
+                        &hawser_documents::fault_of_value(&why).to_string(),
+                    ),
                 }
-                Err(why) => error(
-                    id,
-                    ErrorCode::InvalidParams,
-                    &hawser_documents::fault_of_value(&why).to_string(),
-                ),
-            },
-            (Stage::Begun, _) => error(id, ErrorCode::ServerNotInitialized, "expected `initialize`"),
-            (Stage::Running, ask::Initialize::METHOD) => {
+            }
+            (LifecyclePhase::Begun, _) => error(id, ErrorCode::ServerNotInitialized, "expected `initialize`"),
+            (LifecyclePhase::Running, ask::Initialize::METHOD) => {
                 error(id, ErrorCode::InvalidRequest, "a second `initialize`")
             }
-            (Stage::Running, ask::Shutdown::METHOD) => {
-                self.stage = Stage::ShutDown;
+            (LifecyclePhase::Running, ask::Shutdown::METHOD) => {
+                self.stage = LifecyclePhase::ShutDown;
                 Response::new_ok(id, Value::Null)
             }
-            (Stage::Running, _) => requests::answer(self, request),
-            (Stage::ShutDown, _) => error(id, ErrorCode::InvalidRequest, "expected `exit`"),
+            (LifecyclePhase::Running, _) => requests::answer(self, request),
+            (LifecyclePhase::ShutDown, _) => error(id, ErrorCode::InvalidRequest, "expected `exit`"),
         }
     }
 
     fn begin(&mut self, params: &InitializeParams) {
-        self.stage = Stage::Running;
+        self.stage = LifecyclePhase::Running;
         #[allow(deprecated)] // Editors with only one folder send it.
         let root = params.root_uri.as_ref();
         let folders = params.workspace_folders.iter().flatten();
@@ -169,7 +171,7 @@ impl<'a> Server<'a> {
     }
 
     fn notice(&mut self, message: Notification) {
-        if self.stage != Stage::Running {
+        if self.stage != LifecyclePhase::Running {
             return;
         }
         let params = message.params;
@@ -341,7 +343,7 @@ impl<'a> Server<'a> {
     }
 
     /// Converts a place to the editor's terms.
-    pub(super) fn location(&self, place: &Place) -> Option<Location> {
+    pub(super) fn location(&self, place: &FileRange) -> Option<Location> {
         let text = self.workspace.any_text(&place.path)?;
         Some(Location {
             uri: self.uri(&place.path)?,

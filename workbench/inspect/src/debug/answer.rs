@@ -4,13 +4,13 @@ use std::fmt;
 
 use hawser_syntax::OneLine;
 
-use crate::trace::{Event, Value};
+use crate::trace::{TraceValue, TracedEvent};
 use serde::Serialize;
 
-use crate::debug::breakpoint::{BreakError, Breakpoint, What};
+use crate::debug::breakpoint::{BreakCondition, BreakError, Breakpoint};
+use crate::debug::checked_expression::PrintError;
 use crate::debug::command::{Command, HELP};
 use crate::debug::debugger::{DebugError, Debugger};
-use crate::debug::ready::PrintError;
 use crate::debug::stop::Stop;
 use crate::debug::view::{Flying, Frame, HostView, Scope, SourceLine};
 
@@ -27,7 +27,7 @@ pub enum Answer {
     /// The number of breakpoints removed.
     Cleared(usize),
     /// The value of an expression.
-    Value(Value),
+    Value(TraceValue),
     /// The active functions, the innermost first, and the processors of the event's chain.
     Stack {
         /// The active functions.
@@ -49,7 +49,7 @@ pub enum Answer {
         lines: Vec<SourceLine>,
     },
     /// All effects of the event.
-    Event(Box<Event>),
+    Event(Box<TracedEvent>),
     /// The host or function to which later questions refer.
     Selected(String),
     /// The help text with all commands.
@@ -126,7 +126,7 @@ impl Debugger {
     /// Goes to the statement that created a packet.
     fn goto_packet(&mut self, number: u64, pause: &mut dyn FnMut() -> bool) -> Result<Stop, ObeyError> {
         let kept = std::mem::take(&mut self.breakpoints);
-        let stop = self.add(What::Packet(Some(number)), None, None);
+        let stop = self.add(BreakCondition::Packet(Some(number)), None, None);
         let stop = stop.map_err(ObeyError::from).and_then(|_| {
             self.rewind()?;
             Ok(self.go(&crate::debug::command::Move::Continue, pause)?)

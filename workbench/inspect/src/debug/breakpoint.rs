@@ -13,7 +13,7 @@ use crate::debug::program::HostProgram;
 /// The condition of a breakpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum BreakCondition {
     /// A statement that begins in this line is about to run. Without a file, the program's first file is
     /// meant.
     Line {
@@ -40,7 +40,7 @@ pub struct Breakpoint {
     /// The breakpoint's number.
     pub number: u32,
     /// The condition. A line is the one where the debugger really stops.
-    pub what: What,
+    pub what: BreakCondition,
     /// The only host to which it applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -102,13 +102,13 @@ pub(crate) enum Meant {
     Line(Vec<Option<(u32, u32, BTreeSet<EventId>)>>),
     Event(Vec<Option<EventId>>),
     Field(Vec<Vec<(ContextId, Leaf)>>),
-    Packet(Option<Origin>),
+    Packet(Option<PacketOrigin>),
     Assert,
 }
 
 /// The instruction that sent a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct PacketOrigin {
     /// The number of the host.
     pub(crate) host: usize,
     /// The host's life. Each life numbers its instructions anew.
@@ -122,7 +122,7 @@ pub(crate) fn line(
     programs: &[HostProgram],
     file: Option<&str>,
     wanted: u32,
-) -> Result<(What, Meant), BreakError> {
+) -> Result<(BreakCondition, Meant), BreakError> {
     let first = |program: &HostProgram| program.module.files.first().map(|(name, _)| name.clone());
     let name = file
         .map(str::to_owned)
@@ -151,7 +151,7 @@ pub(crate) fn line(
     let Some((file, line)) = found else {
         return Err(BreakError::Line { file: name, line: wanted });
     };
-    let what = What::Line { file: Some(file), line };
+    let what = BreakCondition::Line { file: Some(file), line };
     Ok((what, Meant::Line(stops)))
 }
 
@@ -199,12 +199,12 @@ impl fmt::Display for Breakpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.number)?;
         match &self.what {
-            What::Line { file, line } => write!(f, "{}:{line}", file.as_deref().unwrap_or(""))?,
-            What::Event(name) => write!(f, "event {name}")?,
-            What::Field(name) => write!(f, "field {name}")?,
-            What::Packet(None) => f.write_str("packet")?,
-            What::Packet(Some(number)) => write!(f, "packet {number}")?,
-            What::Assert => f.write_str("assert")?,
+            BreakCondition::Line { file, line } => write!(f, "{}:{line}", file.as_deref().unwrap_or(""))?,
+            BreakCondition::Event(name) => write!(f, "event {name}")?,
+            BreakCondition::Field(name) => write!(f, "field {name}")?,
+            BreakCondition::Packet(None) => f.write_str("packet")?,
+            BreakCondition::Packet(Some(number)) => write!(f, "packet {number}")?,
+            BreakCondition::Assert => f.write_str("assert")?,
         }
         if let Some(host) = &self.host {
             write!(f, " on {host}")?;

@@ -5,7 +5,7 @@ use crate::trace::context;
 use crate::debug::contexts::Contexts;
 use crate::debug::debugger::Debugger;
 use crate::debug::program::HostProgram;
-use crate::debug::stop::{Changed, Reason, Stop};
+use crate::debug::stop::{Reason, Stop, ValueChange};
 
 impl Debugger {
     /// Stops here and describes the stop.
@@ -31,10 +31,10 @@ impl Debugger {
     }
 }
 
-fn changes(program: &HostProgram, old: &Contexts, new: &Contexts) -> Vec<Changed> {
+fn changes(program: &HostProgram, old: &Contexts, new: &Contexts) -> Vec<ValueChange> {
     let reader = program.reader();
     let mut found = Vec::new();
-    let changed = |id, bytes: &[u8], change| Changed {
+    let changed = |id, bytes: &[u8], change| ValueChange {
         host: program.host.clone(),
         context: context(&program.module, id, bytes),
         change,
@@ -49,7 +49,7 @@ fn changes(program: &HostProgram, old: &Contexts, new: &Contexts) -> Vec<Changed
         };
         let leaves = program.contexts[id.0 as usize].iter();
         for leaf in leaves.filter(|leaf| !leaf.is_same(before, after)) {
-            found.push(Changed {
+            found.push(ValueChange {
                 field: Some(leaf.name.to_string()),
                 old: Some(leaf.value(&reader, before)),
                 new: Some(leaf.value(&reader, after)),

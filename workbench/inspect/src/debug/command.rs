@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::debug::breakpoint::What;
+use crate::debug::breakpoint::BreakCondition;
 
 /// A parsed command.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub enum Command {
     /// Adds a breakpoint.
     Break {
         /// The breakpoint's condition to stop.
-        what: What,
+        what: BreakCondition,
         /// The only host to which it applies.
         host: Option<String>,
         /// An expression that must be true for a stop.
@@ -68,12 +68,12 @@ pub enum Move {
     /// To the beginning of this event, or from there to the previous event.
     BackEvent,
     /// To a place in the run.
-    To(To),
+    To(RunTarget),
 }
 
 /// A place in the run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum To {
+pub enum RunTarget {
     /// The event with this number; the first is 1.
     Event(u64),
     /// The first event at or after this time since the start.
@@ -184,13 +184,13 @@ fn goto(rest: &str) -> Result<Command, CommandError> {
     match split(rest) {
         ("packet", packet) => Ok(Command::Packet(number(packet, EXPECTED)?)),
         (event, "") if event.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Ok(Command::Go(Move::To(To::Event(number(event, EXPECTED)?))))
+            Ok(Command::Go(Move::To(RunTarget::Event(number(event, EXPECTED)?))))
         }
         (time, "") => {
             let time = time
-                .parse::<hawser_sim::scenario::units::Span>()
+                .parse::<hawser_sim::scenario::units::TimeSpan>()
                 .map_err(|_| CommandError::Expected(EXPECTED))?;
-            Ok(Command::Go(Move::To(To::Time(time.into()))))
+            Ok(Command::Go(Move::To(RunTarget::Time(time.into()))))
         }
         _ => Err(CommandError::Expected(EXPECTED)),
     }
@@ -208,17 +208,17 @@ fn breakpoint(rest: &str) -> Result<Command, CommandError> {
         None => (rest, None),
     };
     let what = match split(rest) {
-        ("assert", "") => What::Assert,
-        ("event", name) if !name.is_empty() => What::Event(name.to_owned()),
-        ("field", name) if !name.is_empty() => What::Field(name.to_owned()),
-        ("packet", "") => What::Packet(None),
-        ("packet", packet) => What::Packet(Some(number(packet, EXPECTED)?)),
+        ("assert", "") => BreakCondition::Assert,
+        ("event", name) if !name.is_empty() => BreakCondition::Event(name.to_owned()),
+        ("field", name) if !name.is_empty() => BreakCondition::Field(name.to_owned()),
+        ("packet", "") => BreakCondition::Packet(None),
+        ("packet", packet) => BreakCondition::Packet(Some(number(packet, EXPECTED)?)),
         (place, "") => match place.rsplit_once(':') {
-            Some((file, line)) => What::Line {
+            Some((file, line)) => BreakCondition::Line {
                 file: Some(file.to_owned()).filter(|file| !file.is_empty()),
                 line: number(line, EXPECTED)?,
             },
-            None => What::Line { file: None, line: number(place, EXPECTED)? },
+            None => BreakCondition::Line { file: None, line: number(place, EXPECTED)? },
         },
         _ => return Err(CommandError::Expected(EXPECTED)),
     };
@@ -233,7 +233,7 @@ mod tests {
     fn breakpoints_have_a_host_and_a_condition() {
         let parsed = Command::parse("break field cc.cwnd on a if cc.cwnd > 5").expect("a command");
         let expected = Command::Break {
-            what: What::Field("cc.cwnd".to_owned()),
+            what: BreakCondition::Field("cc.cwnd".to_owned()),
             host: Some("a".to_owned()),
             condition: Some("cc.cwnd > 5".to_owned()),
         };
@@ -243,9 +243,12 @@ mod tests {
     #[test]
     fn goto_accepts_events_times_and_packets() {
         let to = |text: &str| Command::parse(text).expect(text);
-        assert_eq!(to("goto 12"), Some(Command::Go(Move::To(To::Event(12)))));
+        assert_eq!(to("goto 12"), Some(Command::Go(Move::To(RunTarget::Event(12)))));
         let time = Duration::from_millis(1500);
-        assert_eq!(to("goto 1.5s"), Some(Command::Go(Move::To(To::Time(time)))));
+        assert_eq!(
+            to("goto 1.5s"),
+            Some(Command::Go(Move::To(RunTarget::Time(time))))
+        );
         assert_eq!(to("goto packet 3"), Some(Command::Packet(3)));
     }
 

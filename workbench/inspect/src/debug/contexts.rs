@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use hawser_ir::abi::{ContextHeader, Id, ON_FRESH, Outcome, RecordKind};
+use hawser_ir::abi::{ChainOutcome, ContextHeader, Id, ON_FRESH, RecordKind};
 use hawser_ir::{ContextId, EventId, Module};
 
-use crate::debug::player::Seen;
+use crate::debug::player::HostEvent;
 
 /// The contexts of a host, by type and id.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,11 +13,11 @@ pub(crate) struct Contexts(pub(crate) BTreeMap<(ContextId, Id), Vec<u8>>);
 
 impl Contexts {
     /// Applies the effects of an event.
-    pub(crate) fn apply(&mut self, seen: &Seen) {
+    pub(crate) fn apply(&mut self, seen: &HostEvent) {
         if seen.kept.outcome.is_none() {
             return;
         }
-        let carried_out = matches!(seen.kept.outcome, Some(Outcome::Done | Outcome::Stop));
+        let carried_out = matches!(seen.kept.outcome, Some(ChainOutcome::Done | ChainOutcome::Stop));
         let deleted = |on: u8| {
             let mut records = seen.kept.records.iter();
             carried_out && records.any(|record| record.kind == RecordKind::DelContext && record.on == on)

@@ -6,26 +6,26 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::trace::{Event, Filter, Flows};
+use crate::trace::{Filter, Flows, TracedEvent};
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
 use hawser_interp::{Halted, Steps, Unsupported};
-use hawser_sim::world::Fate;
+use hawser_sim::world::FrameFate;
 use hawser_sim::{Options, ResolveError, Run, RunError, START, Scenario};
 
-use crate::debug::breakpoint::{self, BreakError, Breakpoint, Meant, Origin, Set, What};
-use crate::debug::command::{Move, To};
+use crate::debug::breakpoint::{self, BreakCondition, BreakError, Breakpoint, Meant, PacketOrigin, Set};
+use crate::debug::checked_expression::Cache;
+use crate::debug::command::{Move, RunTarget};
 use crate::debug::contexts::{Contexts, creates};
-use crate::debug::player::{Player, Queue, Seen};
+use crate::debug::player::{HostEvent, OccurrenceQueue, Player};
 use crate::debug::program::HostProgram;
-use crate::debug::ready::Cache;
-use crate::debug::stop::{End, Reason, Stop};
+use crate::debug::stop::{Reason, RunOutcome, Stop};
 
 /// A function that finds a program by name and sets its params: see [`hawser_sim::Resolve`].
 pub type Resolver = Box<dyn Fn(&str, &[String]) -> Result<Arc<dyn Program>, ResolveError>>;
 
 /// The input of a debugging session.
-pub struct Begin {
+pub struct DebuggerInput {
     /// The scenario to run.
     pub scenario: Scenario,
     /// A seed that replaces the scenario's.
@@ -57,7 +57,7 @@ const EVENTS_PER_QUESTION: u64 = 256;
 
 /// A debugger, positioned before a statement of an event or at the end of the run.
 pub struct Debugger {
-    begin: Begin,
+    begin: DebuggerInput,
     pub(crate) programs: Vec<HostProgram>,
     pub(crate) player: Option<Player>,
     /// For each host, its contexts before the event and the number of its earlier events.
@@ -73,7 +73,7 @@ pub struct Debugger {
     pub(crate) current: Option<Current>,
     /// The index of the statement that is about to run.
     pub(crate) statement: usize,
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<RunOutcome>,
     pub(crate) breakpoints: Vec<Set>,
     last_breakpoint: u32,
     /// The hosts' contexts at the last stop.
@@ -87,23 +87,23 @@ pub struct Debugger {
 
 /// The event of the debugger's position.
 pub(crate) struct Current {
-    pub(crate) seen: Seen,
+    pub(crate) seen: HostEvent,
     /// The event's number on its host.
     number: u64,
-    event: OnceCell<Event>,
+    event: OnceCell<TracedEvent>,
     steps: OnceCell<Steps>,
 }
 
 impl Current {
     /// Returns the event's trace, computed on demand, because most events are only passed.
-    pub(crate) fn event(&self, program: &HostProgram) -> &Event {
+    pub(crate) fn event(&self, program: &HostProgram) -> &TracedEvent {
         self.event.get_or_init(|| {
             let shown = self.seen.kept.shown();
             let event = program
                 .tracer
                 .borrow_mut()
                 .event(&shown, &Filter::default(), &program.flows);
-            Event { number: self.number, ..event.expect("every event is wanted") }
+            TracedEvent { number: self.number, ..event.expect("every event is wanted") }
         })
     }
 
@@ -135,7 +135,7 @@ impl Debugger {
     ///
     /// # Errors
     /// The reason why it cannot be debugged.
-    pub fn begin(begin: Begin) -> Result<Debugger, DebugError> {
+    pub fn begin(begin: DebuggerInput) -> Result<Debugger, DebugError> {
         let found = Rc::new(RefCell::new(Vec::new()));
         let (into, flows) = (Rc::clone(&found), Arc::clone(&begin.flows));
         let player = start(&begin, move |host, stack| {
@@ -197,8 +197,8 @@ impl Debugger {
                 Ok(self.stopped(Reason::Step))
             }
             Move::BackEvent => self.goto(self.number.saturating_sub(1), 0, Reason::Step),
-            Move::To(To::Event(number)) => self.goto(*number, 0, Reason::Step),
-            Move::To(To::Time(time)) => self.goto_time(*time),
+            Move::To(RunTarget::Event(number)) => self.goto(*number, 0, Reason::Step),
+            Move::To(RunTarget::Time(time)) => self.goto_time(*time),
         }
     }
 
@@ -208,24 +208,24 @@ impl Debugger {
     /// The part of the breakpoint that does not exist.
     pub fn add(
         &mut self,
-        what: What,
+        what: BreakCondition,
         host: Option<&str>,
         condition: Option<String>,
     ) -> Result<Breakpoint, BreakError> {
         let host = host.map(|name| self.host(name)).transpose()?;
         let (what, meant) = match what {
-            What::Line { file, line } => breakpoint::line(&self.programs, file.as_deref(), line)?,
-            What::Event(ref name) => {
+            BreakCondition::Line { file, line } => breakpoint::line(&self.programs, file.as_deref(), line)?,
+            BreakCondition::Event(ref name) => {
                 let meant = breakpoint::event(&self.programs, name)?;
                 (what, meant)
             }
-            What::Field(ref name) => {
+            BreakCondition::Field(ref name) => {
                 let meant = breakpoint::field(&self.programs, name)?;
                 (what, meant)
             }
-            What::Packet(None) => (what, Meant::Packet(None)),
-            What::Packet(Some(number)) => (what, Meant::Packet(Some(self.find_packet(number)?))),
-            What::Assert => (what, Meant::Assert),
+            BreakCondition::Packet(None) => (what, Meant::Packet(None)),
+            BreakCondition::Packet(Some(number)) => (what, Meant::Packet(Some(self.find_packet(number)?))),
+            BreakCondition::Assert => (what, Meant::Assert),
         };
         self.last_breakpoint += 1;
         let shown = Breakpoint {
@@ -379,7 +379,7 @@ impl Debugger {
             return;
         };
         let report = player.report();
-        self.end = Some(End {
+        self.end = Some(RunOutcome {
             ok: report.ok,
             failures: report.failures,
             events: self.number - 1,
@@ -521,7 +521,7 @@ impl Debugger {
     }
 
     /// Finds the instruction that sent a packet of the run.
-    fn find_packet(&self, number: u64) -> Result<Origin, BreakError> {
+    fn find_packet(&self, number: u64) -> Result<PacketOrigin, BreakError> {
         let found = Rc::new(Cell::new(None));
         let into = Rc::clone(&found);
         let lives = Rc::new(RefCell::new(BTreeMap::<String, u32>::new()));
@@ -530,8 +530,8 @@ impl Debugger {
         let options = Options {
             seed: self.begin.seed,
             packets: Some(Box::new(move |sight| {
-                if sight.fate == Fate::Sent && sight.frame.number == number {
-                    into.set(Some(Origin {
+                if sight.fate == FrameFate::Sent && sight.frame.number == number {
+                    into.set(Some(PacketOrigin {
                         host: sight.from,
                         life: lives.borrow()[&names[sight.from]],
                         cause: sight.frame.cause,
@@ -550,15 +550,18 @@ impl Debugger {
         while found.get().is_none() && run.step() {}
         match found.get() {
             None => Err(BreakError::Packet(number)),
-            Some(Origin { cause: 0, .. }) => Err(BreakError::NetworkPacket(number)),
+            Some(PacketOrigin { cause: 0, .. }) => Err(BreakError::NetworkPacket(number)),
             Some(origin) => Ok(origin),
         }
     }
 }
 
 /// Begins the observed run. `show` receives each host's initial stack, in the order of the hosts.
-fn start(begin: &Begin, mut show: impl FnMut(&str, &mut Stack) + 'static) -> Result<Player, RunError> {
-    let queue = Queue::default();
+fn start(
+    begin: &DebuggerInput,
+    mut show: impl FnMut(&str, &mut Stack) + 'static,
+) -> Result<Player, RunError> {
+    let queue = OccurrenceQueue::default();
     let taps = queue.clone();
     let mut lives: Vec<(String, u32)> = Vec::new();
     let observe = move |name: &str, stack: &mut Stack| {

@@ -1,20 +1,20 @@
 //! Expressions in the language, evaluated at the debugger's position.
 
-use crate::trace::{Value, context};
-use hawser_interp::{Halted, Memory, Variable};
+use crate::trace::{TraceValue, context};
+use hawser_interp::{Halted, LastingMemory, Variable};
 use hawser_ir::{ContextId, Granularity, Module, Ty};
 
+use crate::debug::checked_expression::{PrintError, VisibleVariables};
 use crate::debug::contexts::{Contexts, creates};
 use crate::debug::debugger::Debugger;
 use crate::debug::player::event_of;
-use crate::debug::ready::{PrintError, Sight};
 
 impl Debugger {
     /// Evaluates an expression at the debugger's position, in the selected function and on the selected host.
     ///
     /// # Errors
     /// The fault in the expression.
-    pub fn print(&mut self, text: &str) -> Result<Value, PrintError> {
+    pub fn print(&mut self, text: &str) -> Result<TraceValue, PrintError> {
         let sight = self.sight(self.statement)?;
         let (ty, bytes) = self.value(text, &sight)?;
         Ok(self.programs[sight.host].reader().value(&ty, &bytes))
@@ -36,7 +36,9 @@ impl Debugger {
             sight.halted.event = bytes;
             sight.variables.retain(|variable| variable.name != "ev");
             sight.this = Some(sight.variables.len());
-            sight.variables.push(Variable::whole("packet", ty, Memory::Event));
+            sight
+                .variables
+                .push(Variable::whole("packet", ty, LastingMemory::Event));
         }
         let (ty, bytes) = self.value(text, &sight)?;
         match (ty, bytes.first()) {
@@ -45,7 +47,7 @@ impl Debugger {
         }
     }
 
-    fn value(&mut self, text: &str, sight: &Sight) -> Result<(Ty, Vec<u8>), PrintError> {
+    fn value(&mut self, text: &str, sight: &VisibleVariables) -> Result<(Ty, Vec<u8>), PrintError> {
         let program = &self.programs[sight.host];
         let ready = self.expressions.ready(program, text, sight)?;
         let value = sight
@@ -55,7 +57,7 @@ impl Debugger {
     }
 
     /// Returns the variables visible before a statement of this event, or on the selected host.
-    pub(crate) fn sight(&self, statement: usize) -> Result<Sight, PrintError> {
+    pub(crate) fn sight(&self, statement: usize) -> Result<VisibleVariables, PrintError> {
         let current = self.current.as_ref();
         match (self.selected, current) {
             // This also covers the event's own host if the event has no context.
@@ -74,37 +76,45 @@ impl Debugger {
         }
     }
 
-    fn in_event(&self, halted: Halted, frame: usize, host: usize) -> Sight {
+    fn in_event(&self, halted: Halted, frame: usize, host: usize) -> VisibleVariables {
         let module = &self.programs[host].module;
         let id = event_of(&halted.event);
         let mut variables = Vec::new();
         if let Some(event) = id.and_then(|id| module.events.get(id.0 as usize)) {
-            variables.push(Variable::whole("ev", Ty::Struct(event.body), Memory::Event));
+            variables.push(Variable::whole(
+                "ev",
+                Ty::Struct(event.body),
+                LastingMemory::Event,
+            ));
         }
         if let Some(scratch) = module.scratch {
-            variables.push(Variable::whole("scratch", Ty::Struct(scratch), Memory::Scratch));
+            variables.push(Variable::whole(
+                "scratch",
+                Ty::Struct(scratch),
+                LastingMemory::Scratch,
+            ));
         }
         variables.extend(globals(module, &halted.globals));
         if let Some(id) = id
             .and_then(|id| creates(module, id))
             .filter(|_| halted.has_created())
         {
-            variables.extend(whole(module, id, Memory::Fresh));
+            variables.extend(whole(module, id, LastingMemory::Fresh));
         }
         let this = halted.keyed.as_ref().map(|(id, _)| {
-            variables.extend(whole(module, *id, Memory::Keyed));
+            variables.extend(whole(module, *id, LastingMemory::Keyed));
             variables.len() - 1
         });
         let depth = halted.calls.len().checked_sub(frame + 1);
         if let Some(call) = depth.and_then(|depth| halted.calls.get(depth)) {
             variables.extend(halted.variables(module, call));
         }
-        Sight { host, halted, variables, this }
+        VisibleVariables { host, halted, variables, this }
     }
 
     /// Returns the context of a host at the other end of the event's connection, or else of its first
     /// connection.
-    fn on_host(&self, host: usize) -> Sight {
+    fn on_host(&self, host: usize) -> VisibleVariables {
         let module = &self.programs[host].module;
         let mut halted = Halted::default();
         let mut variables = Vec::new();
@@ -131,19 +141,19 @@ impl Debugger {
         variables.extend(globals(module, &halted.globals));
         let this = best.map(|((id, _), bytes)| {
             halted.keyed = Some((*id, bytes.clone()));
-            variables.extend(whole(module, *id, Memory::Keyed));
+            variables.extend(whole(module, *id, LastingMemory::Keyed));
             variables.len() - 1
         });
-        Sight { host, halted, variables, this }
+        VisibleVariables { host, halted, variables, this }
     }
 }
 
 /// Returns a context under the name of its type and as `ctx`.
-fn whole(module: &Module, id: ContextId, memory: Memory) -> Vec<Variable> {
+fn whole(module: &Module, id: ContextId, memory: LastingMemory) -> Vec<Variable> {
     let context = &module.contexts[id.0 as usize];
     let variable = |name: &str| Variable::whole(name, Ty::Struct(context.body), memory);
     match memory {
-        Memory::Keyed => vec![variable("ctx"), variable(&context.name)],
+        LastingMemory::Keyed => vec![variable("ctx"), variable(&context.name)],
         _ => vec![variable(&context.name)],
     }
 }
@@ -152,7 +162,7 @@ fn globals(module: &Module, globals: &[Vec<u8>]) -> Vec<Variable> {
     let set = globals.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty());
     set.flat_map(|(index, _)| {
         let id = ContextId(index as u32);
-        whole(module, id, Memory::Global(id))
+        whole(module, id, LastingMemory::Global(id))
     })
     .collect()
 }

@@ -3,28 +3,28 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::trace::Kept;
+use crate::trace::EventCopy;
 use hawser_engine::TapEvent;
 use hawser_interp::Halted;
 use hawser_ir::EventId;
 use hawser_ir::abi::EventHeader;
 use hawser_ir::buf::event_header;
 use hawser_sim::frame::Frame;
-use hawser_sim::world::{Fate, Watcher};
+use hawser_sim::world::{FrameFate, Watcher};
 use hawser_sim::{Report, Run};
 use hawser_time::Instant;
 use parking_lot::Mutex;
 
 /// An event, and its host.
-pub(crate) struct Seen {
+pub(crate) struct HostEvent {
     /// The number of the host.
     pub(crate) host: usize,
     /// The host's life: the first is 1, and each restart begins another.
     pub(crate) life: u32,
-    pub(crate) kept: Kept,
+    pub(crate) kept: EventCopy,
 }
 
-impl Seen {
+impl HostEvent {
     /// Returns the event's type, or `None` if an input gave no event.
     pub(crate) fn event(&self) -> Option<EventId> {
         event_of(&self.kept.before.event)
@@ -49,7 +49,7 @@ pub(crate) fn event_of(bytes: &[u8]) -> Option<EventId> {
 }
 
 /// A packet in flight.
-pub(crate) struct Sent {
+pub(crate) struct PacketInFlight {
     /// The number of the host that sent it.
     pub(crate) from: usize,
     pub(crate) at: Instant,
@@ -57,25 +57,25 @@ pub(crate) struct Sent {
 }
 
 /// An occurrence in the run.
-enum Happening {
-    Event(Box<Seen>),
-    Sent(Sent),
+enum Occurrence {
+    Event(Box<HostEvent>),
+    Sent(PacketInFlight),
     /// The packet with this number arrived or was lost. For a duplicated packet, the first copy counts.
     Gone(u64),
 }
 
 /// The occurrences that have not been taken yet.
 #[derive(Clone, Default)]
-pub(crate) struct Queue(Arc<Mutex<VecDeque<Happening>>>);
+pub(crate) struct OccurrenceQueue(Arc<Mutex<VecDeque<Occurrence>>>);
 
-impl Queue {
+impl OccurrenceQueue {
     /// Returns an observer for the stack of one of a host's lives.
     pub(crate) fn tap(&self, host: usize, life: u32) -> Box<dyn FnMut(&TapEvent<'_>) + Send> {
         let queue = Arc::clone(&self.0);
         Box::new(move |shown| {
-            let kept = Kept::of(shown);
-            let seen = Box::new(Seen { host, life, kept });
-            queue.lock().push_back(Happening::Event(seen));
+            let kept = EventCopy::from_tap(shown);
+            let seen = Box::new(HostEvent { host, life, kept });
+            queue.lock().push_back(Occurrence::Event(seen));
         })
     }
 
@@ -84,12 +84,14 @@ impl Queue {
         let queue = Arc::clone(&self.0);
         Box::new(move |sight| {
             let happening = match sight.fate {
-                Fate::Sent => {
-                    Happening::Sent(Sent { from: sight.from, at: sight.at, frame: sight.frame.clone() })
-                }
+                FrameFate::Sent => Occurrence::Sent(PacketInFlight {
+                    from: sight.from,
+                    at: sight.at,
+                    frame: sight.frame.clone(),
+                }),
                 // The packet is still in flight.
-                Fate::Arrived | Fate::Forwarded => return,
-                Fate::Delivered | Fate::Lost(_) => Happening::Gone(sight.frame.number),
+                FrameFate::Arrived | FrameFate::Forwarded => return,
+                FrameFate::Delivered | FrameFate::Lost(_) => Occurrence::Gone(sight.frame.number),
             };
             queue.lock().push_back(happening);
         })
@@ -99,26 +101,26 @@ impl Queue {
 /// A run whose events are taken one by one.
 pub(crate) struct Player {
     run: Run,
-    queue: Queue,
+    queue: OccurrenceQueue,
     /// The packets in flight, by number.
-    pub(crate) flying: BTreeMap<u64, Sent>,
+    pub(crate) flying: BTreeMap<u64, PacketInFlight>,
 }
 
 impl Player {
-    pub(crate) fn new(run: Run, queue: Queue) -> Player {
+    pub(crate) fn new(run: Run, queue: OccurrenceQueue) -> Player {
         Player { run, queue, flying: BTreeMap::new() }
     }
 
     /// Returns the next event, or `None` when the run is over.
-    pub(crate) fn next(&mut self) -> Option<Seen> {
+    pub(crate) fn next(&mut self) -> Option<HostEvent> {
         loop {
             let happening = self.queue.0.lock().pop_front();
             match happening {
-                Some(Happening::Event(seen)) => return Some(*seen),
-                Some(Happening::Sent(sent)) => {
+                Some(Occurrence::Event(seen)) => return Some(*seen),
+                Some(Occurrence::Sent(sent)) => {
                     self.flying.insert(sent.frame.number, sent);
                 }
-                Some(Happening::Gone(number)) => {
+                Some(Occurrence::Gone(number)) => {
                     self.flying.remove(&number);
                 }
                 None => {

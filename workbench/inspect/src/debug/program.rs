@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::trace::{Flows, Leaf, Line, Lines, Reader, Tracer, leaves};
+use crate::trace::{Flows, Leaf, ProgramLine, ProgramLines, Reader, Tracer, leaves};
 use hawser_engine::program::Program;
 use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::visit::{callees, statements};
@@ -18,7 +18,7 @@ pub(crate) struct HostProgram {
     pub(crate) interpreter: Interpreter,
     pub(crate) tracer: RefCell<Tracer>,
     pub(crate) flows: Arc<Flows>,
-    pub(crate) lines: Lines,
+    pub(crate) lines: ProgramLines,
     /// The fields of each context type.
     pub(crate) contexts: Vec<Vec<Leaf>>,
     member_size: Vec<u32>,
@@ -41,7 +41,7 @@ impl HostProgram {
             contexts,
             interpreter: Interpreter::new(Arc::clone(&module), program.params().to_vec())?,
             tracer: RefCell::new(Tracer::new(program, host, START)?),
-            lines: Lines::of(&module),
+            lines: ProgramLines::from_module(&module),
             member_size,
             module,
         })
@@ -129,7 +129,7 @@ impl HostProgram {
             .map_or("", |function| &function.name)
     }
 
-    pub(crate) fn line(&self, span: Span) -> Line {
+    pub(crate) fn line(&self, span: Span) -> ProgramLine {
         self.lines.line(span)
     }
 }

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use crate::trace::Value;
+use crate::trace::TraceValue;
 use hawser_syntax::OneLine;
 
-use crate::debug::stop::{Changed, End, Place, Reason, Stop};
+use crate::debug::stop::{Reason, RunOutcome, Stop, StopPosition, ValueChange};
 use crate::debug::view::{Flying, HostView, Scope, SourceLine, Variables};
 
 /// Formats a point in time like a trace.
 fn seconds(at_ns: u64) -> String {
-    Value::Time(at_ns).to_string()
+    TraceValue::Time(at_ns).to_string()
 }
 
 impl fmt::Display for Stop {
@@ -41,7 +41,7 @@ impl fmt::Display for Stop {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StopPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -79,7 +79,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for RunOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = if self.ok { "kept" } else { "broke" };
         write!(
@@ -94,7 +94,7 @@ impl fmt::Display for End {
     }
 }
 
-impl fmt::Display for Changed {
+impl fmt::Display for ValueChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.field, &self.old, &self.new) {
             (Some(field), Some(old), Some(new)) => {

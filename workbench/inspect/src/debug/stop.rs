@@ -1,6 +1,6 @@
 //! The description of a stop.
 
-use crate::trace::{Context, Line, Value};
+use crate::trace::{Context, ProgramLine, TraceValue};
 use serde::Serialize;
 
 /// The reason for a stop.
@@ -25,7 +25,7 @@ pub enum Reason {
 
 /// The debugger's position.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Place {
+pub struct StopPosition {
     /// The number of the event in the run, from 1.
     pub event: u64,
     /// The index of the statement that is about to run, among those of the event; after the last, their
@@ -42,7 +42,7 @@ pub struct Place {
     /// The cause of the event: `packet`, `request`, `timer`, `start` or `raise`.
     pub source: &'static str,
     /// The event's fields.
-    pub fields: Vec<(String, Value)>,
+    pub fields: Vec<(String, TraceValue)>,
     /// The context of the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
@@ -51,12 +51,12 @@ pub struct Place {
     pub function: Option<String>,
     /// The line that is about to run; after the last statement, that statement's line.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<Line>,
+    pub line: Option<ProgramLine>,
 }
 
 /// A change since the last stop.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Changed {
+pub struct ValueChange {
     /// The host that has the context.
     pub host: String,
     /// The context with the change.
@@ -69,15 +69,15 @@ pub struct Changed {
     pub field: Option<String>,
     /// The field's value at the last stop.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub old: Option<Value>,
+    pub old: Option<TraceValue>,
     /// The field's value now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub new: Option<Value>,
+    pub new: Option<TraceValue>,
 }
 
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct End {
+pub struct RunOutcome {
     /// True if the run met its expectations.
     pub ok: bool,
     /// The failures.
@@ -101,11 +101,11 @@ pub struct Stop {
     pub problems: Vec<String>,
     /// The position; absent when the run is over.
     #[serde(flatten)]
-    pub place: Option<Place>,
+    pub place: Option<StopPosition>,
     /// The outcome of the run, when it is over.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub end: Option<End>,
+    pub end: Option<RunOutcome>,
     /// The changes since the last stop.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ValueChange>,
 }

@@ -1,13 +1,13 @@
 //! The visible state at the debugger's position.
 
-use crate::trace::{Context, Event, Leaf, Line, Name, Value, context};
-use hawser_interp::{Memory, Variable};
+use crate::trace::{Context, Leaf, ProgramLine, SharedName, TraceValue, TracedEvent, context};
+use hawser_interp::{LastingMemory, Variable};
 use hawser_ir::{ContextId, Ty};
 use hawser_sim::START;
 use serde::Serialize;
 
 use crate::debug::debugger::Debugger;
-use crate::debug::stop::Place;
+use crate::debug::stop::StopPosition;
 
 /// An active function.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,14 +16,14 @@ pub struct Frame {
     pub function: String,
     /// The current line in it.
     #[serde(flatten)]
-    pub line: Line,
+    pub line: ProgramLine,
 }
 
 /// Variables by name.
-pub type Variables = Vec<(String, Value)>;
+pub type Variables = Vec<(String, TraceValue)>;
 
 /// Converts an event's fields.
-fn variables(fields: &[(Name, Value)]) -> Variables {
+fn variables(fields: &[(SharedName, TraceValue)]) -> Variables {
     let fields = fields.iter();
     fields
         .map(|(name, value)| (name.to_string(), value.clone()))
@@ -92,12 +92,12 @@ pub struct Flying {
 impl Debugger {
     /// Returns the debugger's position, or `None` when the run is over.
     #[must_use]
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<StopPosition> {
         let (current, program) = (self.current.as_ref()?, self.program()?);
         let statements = &current.steps(program).statements;
         let here = statements.get(self.statement);
         let event = current.event(program);
-        Some(Place {
+        Some(StopPosition {
             event: self.number,
             statement: self.statement,
             statements: statements.len(),
@@ -116,7 +116,7 @@ impl Debugger {
 
     /// Returns all effects of the event as a trace shows them, or `None` when the run is over.
     #[must_use]
-    pub fn event(&self) -> Option<&Event> {
+    pub fn event(&self) -> Option<&TracedEvent> {
         let (current, program) = (self.current.as_ref()?, self.program()?);
         Some(current.event(program))
     }
@@ -197,7 +197,7 @@ impl Debugger {
         });
         scopes.extend(others.map(|((id, _), bytes)| of_context("new ", *id, bytes)));
         if let Some(scratch) = program.module.scratch {
-            let whole = Variable::whole("scratchpad", Ty::Struct(scratch), Memory::Scratch);
+            let whole = Variable::whole("scratchpad", Ty::Struct(scratch), LastingMemory::Scratch);
             let bytes = halted.bytes_of(&program.interpreter, &whole);
             scopes.push(Scope {
                 name: whole.name,

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use hawser_ir::{StructId, Ty};
 
-use crate::trace::name::Name;
-use crate::trace::value::{Reader, Value};
+use crate::trace::shared_names::SharedName;
+use crate::trace::value::{Reader, TraceValue};
 
 /// A field: `cc.cwnd`.
 #[derive(Clone, Debug)]
 pub struct Leaf {
     /// The field's name, with the names of its enclosing parts before it.
-    pub name: Name,
+    pub name: SharedName,
     /// The field's type.
     pub ty: Ty,
     /// The field's bytes in the structure.
@@ -21,7 +21,7 @@ pub struct Leaf {
 impl Leaf {
     /// Returns the field's value in a structure.
     #[must_use]
-    pub fn value(&self, reader: &Reader<'_>, structure: &[u8]) -> Value {
+    pub fn value(&self, reader: &Reader<'_>, structure: &[u8]) -> TraceValue {
         reader.value(&self.ty, structure.get(self.bytes.clone()).unwrap_or(&[]))
     }
 
@@ -48,7 +48,7 @@ fn collect(reader: &Reader<'_>, structure: StructId, prefix: &str, at: usize, in
             collect(reader, part, &format!("{name}."), at, into);
         } else {
             into.push(Leaf {
-                name: Name::of(&name),
+                name: SharedName::new(&name),
                 ty: field.ty.clone(),
                 bytes: at..at + reader.layout.size(&field.ty) as usize,
             });

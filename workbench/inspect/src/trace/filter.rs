@@ -84,7 +84,7 @@ impl Flows {
     /// Returns the flow of a host's context with these ends. The context is one of the flow's connections, or
     /// its listener, if no other flow shares it. The same holds for peers at one port. A context without a
     /// remote port is a listener. Unknown addresses do not count.
-    pub(crate) fn of(&self, host: &str, local: SocketAddr, remote: SocketAddr) -> Option<usize> {
+    pub(crate) fn find(&self, host: &str, local: SocketAddr, remote: SocketAddr) -> Option<usize> {
         if local.port() == 0 {
             return None;
         }
@@ -183,7 +183,7 @@ mod tests {
             connection(2, ["b", "d"], "10.0.0.2:4791", "10.0.0.4:4791"),
             connection(3, ["d", "b"], "10.0.0.4:4791", "10.0.0.2:4791"),
         ]);
-        let of = |host, local, remote| flows.of(host, address(local), address(remote));
+        let of = |host, local, remote| flows.find(host, address(local), address(remote));
         assert_eq!(of("a", "10.0.0.1:50000", "10.0.0.3:4791"), Some(0));
         assert_eq!(of("c", "10.0.0.3:60000", "10.0.0.1:4791"), Some(0));
         assert_eq!(of("c", "10.0.0.3:60000", "10.0.0.2:4791"), Some(1));
@@ -214,7 +214,7 @@ mod tests {
             connection(3, "b", "10.0.0.2:0", "10.0.0.3:81"),
             connection(4, "b", "[fd00::2]:0", "[fd00::3]:81"),
         ]);
-        let of = |host, local, remote| flows.of(host, address(local), address(remote));
+        let of = |host, local, remote| flows.find(host, address(local), address(remote));
         for (flow, from, client) in [
             (0, "a", "10.0.0.1:20001"),
             (1, "a", "10.0.0.1:20002"),

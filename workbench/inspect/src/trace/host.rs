@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::trace::event::Event;
-use crate::trace::name::Name;
-use crate::trace::source::Line;
+use crate::trace::event::TracedEvent;
+use crate::trace::shared_names::SharedName;
+use crate::trace::source::ProgramLine;
 use crate::trace::tracer::Tracer;
 
 /// The maximum number of remembered instructions that sent packets, for each host. Packets leave soon after
@@ -12,7 +12,7 @@ use crate::trace::tracer::Tracer;
 const MAX_SENDERS: usize = 1 << 16;
 
 /// A host, and the instructions of the shown events that sent packets.
-pub(crate) struct Host {
+pub(crate) struct TracedHost {
     pub(crate) tracer: Tracer,
     pub(crate) senders: VecDeque<Sender>,
 }
@@ -22,14 +22,14 @@ pub(crate) struct Sender {
     pub(crate) cause: u32,
     pub(crate) number: u64,
     pub(crate) flow: Option<usize>,
-    pub(crate) event: Name,
+    pub(crate) event: SharedName,
     pub(crate) source: &'static str,
-    pub(crate) line: Line,
+    pub(crate) line: ProgramLine,
 }
 
-impl Host {
+impl TracedHost {
     /// Records the instructions of an event that sent packets.
-    pub(crate) fn remember(&mut self, event: &Event, first_cause: u32) {
+    pub(crate) fn remember(&mut self, event: &TracedEvent, first_cause: u32) {
         let instructions = event.instructions.iter().enumerate();
         for (index, sends) in instructions.filter(|(_, sends)| sends.instruction == "pkt_gen") {
             if self.senders.len() >= MAX_SENDERS {

@@ -8,27 +8,27 @@ use hawser_ir::abi::{
 use hawser_ir::buf::Record;
 use hawser_ir::{ContextId, Ty};
 
-use crate::trace::name::Name;
-use crate::trace::value::{Reader, Value, address, identity};
+use crate::trace::shared_names::SharedName;
+use crate::trace::value::{Reader, TraceValue, address, identity};
 
-type Arguments = Vec<(Name, Value)>;
+type Arguments = Vec<(SharedName, TraceValue)>;
 
-fn argument(name: impl Into<Name>, value: Value) -> (Name, Value) {
+fn argument(name: impl Into<SharedName>, value: TraceValue) -> (SharedName, TraceValue) {
     (name.into(), value)
 }
 
-fn number(name: &'static str, value: u64) -> (Name, Value) {
+fn number(name: &'static str, value: u64) -> (SharedName, TraceValue) {
     let value = if value == INF {
-        Value::Text("INF".to_owned())
+        TraceValue::Text("INF".to_owned())
     } else {
-        Value::Number(value)
+        TraceValue::Number(value)
     };
     argument(name, value)
 }
 
 /// The context of a chain, or the one that it created.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject {
+pub(crate) struct ChainContext {
     pub(crate) context: ContextId,
     pub(crate) id: Id,
 }
@@ -38,12 +38,14 @@ pub(crate) struct Subject {
 pub(crate) fn describe(
     reader: &Reader<'_>,
     record: &Record<'_>,
-    keyed: Option<Subject>,
-    fresh: Option<Subject>,
+    keyed: Option<ChainContext>,
+    fresh: Option<ChainContext>,
 ) -> (&'static str, Arguments) {
     let on = match record.on {
         ON_FRESH => fresh,
-        ON_GLOBAL => record.global().map(|context| Subject { context, id: Id::NONE }),
+        ON_GLOBAL => record
+            .global()
+            .map(|context| ChainContext { context, id: Id::NONE }),
         _ => keyed,
     };
     match record.kind {
@@ -76,7 +78,7 @@ pub(crate) fn describe(
 fn unit(
     instruction: &'static str,
     record: &Record<'_>,
-    on: Option<Subject>,
+    on: Option<ChainContext>,
     names: &[&'static str],
 ) -> (&'static str, Arguments) {
     let rec: UnitRec = record.fixed();
@@ -87,9 +89,9 @@ fn unit(
 }
 
 /// Returns an id, unless it is the context's own.
-fn id_of_another(name: &'static str, id: &Id, on: Option<Subject>) -> Option<(Name, Value)> {
+fn id_of_another(name: &'static str, id: &Id, on: Option<ChainContext>) -> Option<(SharedName, TraceValue)> {
     let is_own = on.is_some_and(|on| on.id == *id);
-    (!is_own && !id.is_none()).then(|| argument(name, Value::Text(identity(id))))
+    (!is_own && !id.is_none()).then(|| argument(name, TraceValue::Text(identity(id))))
 }
 
 /// Returns the blueprint with its fields, and the destination.
@@ -103,7 +105,7 @@ fn packet(reader: &Reader<'_>, record: &Record<'_>) -> Arguments {
         reader.names.blueprints[usize::from(rec.blueprint)].clone(),
         image,
     )];
-    arguments.push(argument("to", Value::Text(address(&rec.net.dst_ip))));
+    arguments.push(argument("to", TraceValue::Text(address(&rec.net.dst_ip))));
     let mut values = rec.args.iter();
     let rules = rec.rule.iter().take(usize::from(rec.rules));
     let rules = rules.filter_map(|rule| reader.module.seg_rules.get(usize::from(*rule)));
@@ -111,8 +113,11 @@ fn packet(reader: &Reader<'_>, record: &Record<'_>) -> Arguments {
         let of_rule = values
             .by_ref()
             .take(usize::from(rule.args))
-            .map(|value| Value::Number(*value));
-        argument(Name::of(&rule.name), Value::List(of_rule.collect(), 0))
+            .map(|value| TraceValue::Number(*value));
+        argument(
+            SharedName::new(&rule.name),
+            TraceValue::List(of_rule.collect(), 0),
+        )
     }));
     if rec.queue > 0 {
         arguments.push(named_queue(reader, rec.queue));
@@ -120,24 +125,24 @@ fn packet(reader: &Reader<'_>, record: &Record<'_>) -> Arguments {
     arguments
 }
 
-fn timer(reader: &Reader<'_>, record: &Record<'_>, on: Option<Subject>) -> Arguments {
+fn timer(reader: &Reader<'_>, record: &Record<'_>, on: Option<ChainContext>) -> Arguments {
     let rec: TimerRec = record.fixed();
     let context = on.and_then(|on| reader.module.contexts.get(on.context.0 as usize));
     let timer = context.and_then(|context| context.timers.get(rec.timer as usize));
     let name = timer.map_or_else(|| rec.timer.to_string(), |timer| timer.name.clone());
-    let mut arguments = vec![argument("timer", Value::Text(name))];
+    let mut arguments = vec![argument("timer", TraceValue::Text(name))];
     if record.kind == RecordKind::TimerStart {
         arguments.push(argument("deadline", reader.time(rec.deadline)));
     }
     arguments
 }
 
-fn context(reader: &Reader<'_>, record: &Record<'_>, on: Option<Subject>) -> Arguments {
+fn context(reader: &Reader<'_>, record: &Record<'_>, on: Option<ChainContext>) -> Arguments {
     let rec: ContextRec = record.fixed();
     let context = reader.module.contexts.get(rec.context as usize);
     let name = context.map_or_else(|| rec.context.to_string(), |context| context.name.clone());
     let id = id_of_another("id", &rec.id, on);
-    std::iter::once(argument("context", Value::Text(name)))
+    std::iter::once(argument("context", TraceValue::Text(name)))
         .chain(id)
         .collect()
 }
@@ -155,9 +160,9 @@ fn notify(record: &Record<'_>) -> Arguments {
         NOTIFY_STOPPED => "STOPPED",
         _ => "unknown",
     };
-    let mut arguments = vec![argument("notice", Value::Text(code.to_owned()))];
+    let mut arguments = vec![argument("notice", TraceValue::Text(code.to_owned()))];
     if rec.code == NOTIFY_FAILED {
-        arguments.push(argument("errno", Value::Number(rec.error.into())));
+        arguments.push(argument("errno", TraceValue::Number(rec.error.into())));
     }
     arguments
 }
@@ -166,14 +171,14 @@ fn raise(reader: &Reader<'_>, record: &Record<'_>) -> Arguments {
     let rec: RaiseRec = record.fixed();
     let event = reader.module.events.get(rec.event as usize);
     let name = event.map_or_else(|| rec.event.to_string(), |event| event.name.clone());
-    vec![argument("event", Value::Text(name))]
+    vec![argument("event", TraceValue::Text(name))]
 }
 
 fn signal(reader: &Reader<'_>, record: &Record<'_>) -> Arguments {
     let rec: SignalRec = record.fixed();
     match reader.module.signals.get(rec.signal as usize) {
         Some((name, body)) => vec![argument(
-            Name::of(name),
+            SharedName::new(name),
             reader.value(&Ty::Struct(*body), record.tail::<SignalRec>()),
         )],
         None => Vec::new(),
@@ -182,16 +187,16 @@ fn signal(reader: &Reader<'_>, record: &Record<'_>) -> Arguments {
 
 fn queue(reader: &Reader<'_>, record: &Record<'_>, value: Option<&'static str>) -> Arguments {
     let rec: QueueRec = record.fixed();
-    let value = value.map(|name| argument(name, Value::Number(rec.value)));
+    let value = value.map(|name| argument(name, TraceValue::Number(rec.value)));
     std::iter::once(named_queue(reader, rec.queue))
         .chain(value)
         .collect()
 }
 
-fn named_queue(reader: &Reader<'_>, queue: u32) -> (Name, Value) {
+fn named_queue(reader: &Reader<'_>, queue: u32) -> (SharedName, TraceValue) {
     let known = reader.module.queues.get(queue as usize);
     argument(
         "queue",
-        Value::Text(known.map_or_else(|| queue.to_string(), |queue| queue.name.clone())),
+        TraceValue::Text(known.map_or_else(|| queue.to_string(), |queue| queue.name.clone())),
     )
 }

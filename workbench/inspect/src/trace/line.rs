@@ -6,19 +6,19 @@ use serde::Serialize;
 use std::io::Write;
 
 use crate::trace::digits::{number, signed};
-use crate::trace::event::{Change, Context, Count, Event, Instruction, Processor};
-use crate::trace::packet::{Decoded, Sent};
-use crate::trace::source::Line;
-use crate::trace::value::Value;
+use crate::trace::event::{Context, CounterChange, FieldChange, Processor, TracedEvent, TracedInstruction};
+use crate::trace::packet::{Decoded, SentPacket};
+use crate::trace::source::ProgramLine;
+use crate::trace::value::TraceValue;
 
-impl Event {
+impl TracedEvent {
     /// Appends the event as a JSON object on one line.
     pub fn json(&self, to: &mut Vec<u8>) {
         event(self, to);
     }
 }
 
-impl Sent {
+impl SentPacket {
     /// Appends the packet as a JSON object on one line.
     pub fn json(&self, to: &mut Vec<u8>) {
         general(self, to);
@@ -27,7 +27,7 @@ impl Sent {
 }
 
 /// Appends an event as JSON on one line.
-fn event(event: &Event, to: &mut Vec<u8>) {
+fn event(event: &TracedEvent, to: &mut Vec<u8>) {
     to.extend_from_slice(b"{\"at_ns\":");
     number(event.at_ns, to);
     key("host", to);
@@ -119,7 +119,7 @@ fn general(value: &impl Serialize, to: &mut Vec<u8>) {
     write!(to, "{}", Printable(text)).expect("memory takes all");
 }
 
-fn line(line: &Line, to: &mut Vec<u8>) {
+fn line(line: &ProgramLine, to: &mut Vec<u8>) {
     key("file", to);
     string(&line.file, to);
     key("line", to);
@@ -133,7 +133,7 @@ fn processor(processor: &Processor, to: &mut Vec<u8>) {
     to.push(b'}');
 }
 
-fn change(change: &Change, to: &mut Vec<u8>) {
+fn change(change: &FieldChange, to: &mut Vec<u8>) {
     to.extend_from_slice(b"{\"context\":");
     string(&change.context, to);
     key("field", to);
@@ -146,7 +146,7 @@ fn change(change: &Change, to: &mut Vec<u8>) {
     to.push(b'}');
 }
 
-fn instruction(instruction: &Instruction, to: &mut Vec<u8>) {
+fn instruction(instruction: &TracedInstruction, to: &mut Vec<u8>) {
     to.extend_from_slice(b"{\"instruction\":");
     string(instruction.instruction, to);
     key("arguments", to);
@@ -178,7 +178,7 @@ fn context(context: &Context, to: &mut Vec<u8>) {
     to.push(b'}');
 }
 
-fn counted(counts: &[Count], to: &mut Vec<u8>) {
+fn counted(counts: &[CounterChange], to: &mut Vec<u8>) {
     if counts.is_empty() {
         return;
     }
@@ -196,14 +196,14 @@ fn decoded(packet: &Decoded, to: &mut Vec<u8>) {
     general(packet, to);
 }
 
-fn value(value: &Value, to: &mut Vec<u8>) {
+fn value(value: &TraceValue, to: &mut Vec<u8>) {
     match value {
-        Value::Flag(flag) => to.extend_from_slice(if *flag { b"true" } else { b"false" }),
-        Value::Number(value) | Value::Span(value) | Value::Time(value) => number(*value, to),
-        Value::Signed(value) => signed(*value, to),
-        Value::None => to.extend_from_slice(b"null"),
-        Value::Text(text) => string(text, to),
-        Value::Fields(fields) => {
+        TraceValue::Flag(flag) => to.extend_from_slice(if *flag { b"true" } else { b"false" }),
+        TraceValue::Number(value) | TraceValue::Span(value) | TraceValue::Time(value) => number(*value, to),
+        TraceValue::Signed(value) => signed(*value, to),
+        TraceValue::None => to.extend_from_slice(b"null"),
+        TraceValue::Text(text) => string(text, to),
+        TraceValue::Fields(fields) => {
             to.push(b'{');
             for (place, (name, value)) in fields.iter().enumerate() {
                 if place > 0 {
@@ -215,33 +215,33 @@ fn value(value: &Value, to: &mut Vec<u8>) {
             }
             to.push(b'}');
         }
-        Value::List(elements, _) => list(elements, to, self::value),
+        TraceValue::List(elements, _) => list(elements, to, self::value),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::name::Name;
+    use crate::trace::shared_names::SharedName;
 
-    fn name(text: &str) -> Name {
-        Name::of(text)
+    fn name(text: &str) -> SharedName {
+        SharedName::new(text)
     }
 
-    fn at(number: u32) -> Line {
-        Line { file: name("a \"b\".mtp"), line: number }
+    fn at(number: u32) -> ProgramLine {
+        ProgramLine { file: name("a \"b\".mtp"), line: number }
     }
 
     /// Returns an event with all possible parts, and strings with all characters that need escapes.
-    fn whole() -> Event {
+    fn whole() -> TracedEvent {
         let odd: String = (0..0x80).map(char::from).chain(['ä', '\u{2028}', '𝄞']).collect();
         let context = Context {
             context: name("conn"),
             local: Some("10.0.0.1:80".parse().expect("an address")),
             remote: Some("[fe80::1]:9".parse().expect("an address")),
         };
-        let counts = vec![Count { counter: "dangling", by: 2 }];
-        Event {
+        let counts = vec![CounterChange { counter: "dangling", by: 2 }];
+        TracedEvent {
             at_ns: 12_345_678_901,
             host: name("a"),
             number: u64::MAX,
@@ -249,33 +249,40 @@ mod tests {
             event: name("seg"),
             source: "packet",
             fields: vec![
-                (name("flag"), Value::Flag(true)),
-                (name("none"), Value::None),
-                (name("odd"), Value::Text(odd)),
+                (name("flag"), TraceValue::Flag(true)),
+                (name("none"), TraceValue::None),
+                (name("odd"), TraceValue::Text(odd)),
             ],
             packet: Some(Decoded {
                 bytes: 40,
-                headers: vec![(name("hdr"), Value::Fields(vec![(name("seq"), Value::Number(1))]))],
+                headers: vec![(
+                    name("hdr"),
+                    TraceValue::Fields(vec![(name("seq"), TraceValue::Number(1))]),
+                )],
                 error: Some("truncated"),
             }),
             context: Some(context.clone()),
             created: Some(Context { local: None, ..context }),
             processors: vec![Processor { processor: name("listen"), line: at(7) }],
-            changes: vec![Change {
+            changes: vec![FieldChange {
                 context: name("conn"),
                 field: name("cc.cwnd"),
-                old: Value::Signed(i64::MIN),
-                new: Value::List(
-                    vec![Value::Span(0), Value::Time(99), Value::Fields(Vec::new())],
+                old: TraceValue::Signed(i64::MIN),
+                new: TraceValue::List(
+                    vec![
+                        TraceValue::Span(0),
+                        TraceValue::Time(99),
+                        TraceValue::Fields(Vec::new()),
+                    ],
                     4,
                 ),
                 line: at(100),
             }],
-            instructions: vec![Instruction {
+            instructions: vec![TracedInstruction {
                 instruction: "pkt_gen",
                 arguments: vec![
-                    (name("to"), Value::Signed(-7)),
-                    (name("flag"), Value::Flag(false)),
+                    (name("to"), TraceValue::Signed(-7)),
+                    (name("flag"), TraceValue::Flag(false)),
                 ],
                 line: at(u32::MAX),
                 packet: Some(17),
@@ -290,7 +297,7 @@ mod tests {
 
     #[test]
     fn lines_equal_those_of_serde_json() {
-        let bare = Event {
+        let bare = TracedEvent {
             flow: None,
             fields: Vec::new(),
             packet: None,

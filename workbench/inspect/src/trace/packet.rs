@@ -4,12 +4,12 @@ use hawser_engine::net::udp;
 use hawser_interp::{Interpreter, Steps};
 use hawser_ir::abi::{Csum, Net, Packet, ParseError};
 use hawser_ir::buf::{EventBuf, Input};
-use hawser_ir::{Parser, Source, Ty};
+use hawser_ir::{Parser, ParserInput, Ty};
 use serde::Serialize;
 
-use crate::trace::name::Name;
-use crate::trace::source::Line;
-use crate::trace::value::{Reader, Value};
+use crate::trace::shared_names::SharedName;
+use crate::trace::source::ProgramLine;
+use crate::trace::value::{Reader, TraceValue};
 
 /// A packet, as the program's parser reads it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -17,7 +17,7 @@ pub struct Decoded {
     /// The number of bytes from its transport header on.
     pub bytes: usize,
     /// The headers in order, each with its name and its fields.
-    pub headers: Vec<(Name, Value)>,
+    pub headers: Vec<(SharedName, TraceValue)>,
     /// The reason why the parser stopped: `truncated`, `length`, `frame`, `events`, `checksum`, or `no
     /// parser`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,11 +26,11 @@ pub struct Decoded {
 
 /// A packet that an event sent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Sent {
+pub struct SentPacket {
     /// The time when it left, in nanoseconds since the start of the run.
     pub at_ns: u64,
     /// The host that sent it.
-    pub host: Name,
+    pub host: SharedName,
     /// The packet's number in a capture of the run, from 1.
     #[serde(rename = "sent")]
     pub packet: u64,
@@ -41,13 +41,13 @@ pub struct Sent {
     pub flow: Option<usize>,
     /// The event's name.
     #[serde(skip)]
-    pub event: Name,
+    pub event: SharedName,
     /// The cause of the event.
     #[serde(skip)]
     pub source: &'static str,
     /// The statement that emitted the instruction.
     #[serde(flatten)]
-    pub line: Line,
+    pub line: ProgramLine,
     /// The packet's content.
     #[serde(flatten)]
     pub decoded: Decoded,
@@ -132,7 +132,7 @@ pub(crate) fn network(packet: &[u8]) -> Option<(Net, &[u8])> {
 
 /// Returns the content of the datagram, if the program's packets are in UDP.
 pub(crate) fn behind_udp<'a>(interpreter: &Interpreter, net: &mut Net, bytes: &'a [u8]) -> Option<&'a [u8]> {
-    let in_udp = |parser: &Parser| matches!(parser.source, Source::Udp(_));
+    let in_udp = |parser: &Parser| matches!(parser.source, ParserInput::Udp(_));
     if net.protocol != udp::PROTOCOL || !interpreter.module().parsers.iter().any(in_udp) {
         return Some(bytes);
     }
@@ -145,12 +145,12 @@ pub(crate) fn behind_udp<'a>(interpreter: &Interpreter, net: &mut Net, bytes: &'
 /// parser is used.
 pub(crate) fn parser_of(interpreter: &Interpreter, net: &Net) -> Option<usize> {
     let parsers = &interpreter.module().parsers;
-    let of = |takes: &dyn Fn(Source) -> bool| parsers.iter().position(|parser| takes(parser.source));
+    let of = |takes: &dyn Fn(ParserInput) -> bool| parsers.iter().position(|parser| takes(parser.source));
     of(&|source| match source {
-        Source::Ip(number) => number == net.protocol,
-        Source::Udp(port) => port == net.dst_port,
-        Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => false,
+        ParserInput::Ip(number) => number == net.protocol,
+        ParserInput::Udp(port) => port == net.dst_port,
+        ParserInput::Trimmed(_) | ParserInput::IcmpError | ParserInput::App(_) | ParserInput::Start => false,
     })
-    .or_else(|| of(&|source| net.dst_port != 0 && source == Source::Udp(net.src_port)))
-    .or_else(|| of(&|source| net.dst_port != 0 && matches!(source, Source::Udp(_))))
+    .or_else(|| of(&|source| net.dst_port != 0 && source == ParserInput::Udp(net.src_port)))
+    .or_else(|| of(&|source| net.dst_port != 0 && matches!(source, ParserInput::Udp(_))))
 }

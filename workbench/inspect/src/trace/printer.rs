@@ -12,11 +12,11 @@ use std::thread;
 use hawser_engine::TapEvent;
 use hawser_time::Instant;
 
-use crate::trace::event::Event;
+use crate::trace::event::TracedEvent;
+use crate::trace::event_copy::EventCopy;
 use crate::trace::filter::Packet;
-use crate::trace::kept::Kept;
-use crate::trace::name::Name;
-use crate::trace::tracer::{Tracer, Wanted};
+use crate::trace::shared_names::SharedName;
+use crate::trace::tracer::{Tracer, WantedEvent};
 
 /// The number of events in a batch.
 const BATCH: usize = 16;
@@ -27,22 +27,22 @@ const MAX_THREADS: usize = 8;
 
 /// The output format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum OutputFormat {
     /// Readable text, with an empty line after each event.
     Text,
     /// A JSON object on each line.
     Json,
 }
 
-impl Form {
+impl OutputFormat {
     /// Appends an event.
-    pub fn print(self, event: &Event, to: &mut Vec<u8>) {
+    pub fn print(self, event: &TracedEvent, to: &mut Vec<u8>) {
         match self {
-            Form::Text => {
+            OutputFormat::Text => {
                 event.text(to);
                 to.extend_from_slice(b"\n\n");
             }
-            Form::Json => event.json(to),
+            OutputFormat::Json => event.json(to),
         }
     }
 }
@@ -63,9 +63,9 @@ pub type Print = Box<dyn FnMut(&Printed) + Send>;
 
 /// An event to print.
 struct Job {
-    host: Name,
-    wanted: Wanted,
-    kept: Kept,
+    host: SharedName,
+    wanted: WantedEvent,
+    kept: EventCopy,
 }
 
 /// Events, and a buffer for their output. Both are reused.
@@ -86,7 +86,7 @@ struct Worker {
 #[derive(Clone)]
 struct Setup {
     start: Instant,
-    form: Form,
+    form: OutputFormat,
     /// The requested packet.
     packet: Option<Packet>,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    pub(crate) fn new(start: Instant, form: Form, packet: Option<Packet>, print: Print) -> Printer {
+    pub(crate) fn new(start: Instant, form: OutputFormat, packet: Option<Packet>, print: Print) -> Printer {
         Printer {
             setup: Setup { start, form, packet },
             print,
@@ -117,7 +117,7 @@ impl Printer {
     }
 
     /// Adds an event to print.
-    pub(crate) fn event(&mut self, host: &Name, wanted: Wanted, shown: &TapEvent<'_>) {
+    pub(crate) fn event(&mut self, host: &SharedName, wanted: WantedEvent, shown: &TapEvent<'_>) {
         let batch = &mut self.filling;
         match batch.jobs.get_mut(batch.used) {
             Some(job) => {
@@ -127,7 +127,7 @@ impl Printer {
             }
             None => batch
                 .jobs
-                .push(Job { host: host.clone(), wanted, kept: Kept::of(shown) }),
+                .push(Job { host: host.clone(), wanted, kept: EventCopy::from_tap(shown) }),
         }
         batch.used += 1;
         if batch.used == BATCH {
@@ -201,7 +201,7 @@ impl Worker {
 /// The tracers of a thread, one for each host.
 struct Hosts {
     setup: Setup,
-    tracers: BTreeMap<Name, Tracer>,
+    tracers: BTreeMap<SharedName, Tracer>,
 }
 
 impl Hosts {

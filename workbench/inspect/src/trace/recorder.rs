@@ -9,12 +9,12 @@ use hawser_interp::Unsupported;
 use hawser_time::Instant;
 use parking_lot::Mutex;
 
-use crate::trace::event::Show;
+use crate::trace::event::EventCallback;
 use crate::trace::filter::{Filter, Flows};
-use crate::trace::host::Host;
-use crate::trace::last::{Last, LastEvents};
-use crate::trace::packet::Sent;
-use crate::trace::printer::{Form, Print, Printer};
+use crate::trace::host::TracedHost;
+use crate::trace::packet::SentPacket;
+use crate::trace::printer::{OutputFormat, Print, Printer};
+use crate::trace::recent_events::{Last, LastEvents};
 use crate::trace::tracer::Tracer;
 
 /// An observer of stacks that reports the effects of their events. All stacks of a run share one, so that
@@ -26,12 +26,12 @@ pub struct Recorder {
     flows: Arc<Flows>,
     sink: Arc<Mutex<Sink>>,
     with_packets: bool,
-    hosts: Arc<Mutex<BTreeMap<String, Arc<Mutex<Host>>>>>,
+    hosts: Arc<Mutex<BTreeMap<String, Arc<Mutex<TracedHost>>>>>,
 }
 
 /// The destination of wanted events.
 enum Sink {
-    Show(Show),
+    Show(EventCallback),
     Last(Box<Last>),
     Print(Box<Printer>),
 }
@@ -39,14 +39,14 @@ enum Sink {
 impl Recorder {
     /// Creates a recorder for a run that begins at `start` on the stacks' clock.
     #[must_use]
-    pub fn new(start: Instant, filter: Filter, show: Show) -> Recorder {
+    pub fn new(start: Instant, filter: Filter, show: EventCallback) -> Recorder {
         Recorder::into(start, filter, Sink::Show(show))
     }
 
     /// Creates a recorder that prints events on its own threads. It calls `print` on the thread of the run.
     /// [`Recorder::finish`] prints the last events.
     #[must_use]
-    pub fn printing(start: Instant, filter: Filter, form: Form, print: Print) -> Recorder {
+    pub fn printing(start: Instant, filter: Filter, form: OutputFormat, print: Print) -> Recorder {
         let printer = Printer::new(start, form, filter.packet.clone(), print);
         Recorder::into(start, filter, Sink::Print(Box::new(printer)))
     }
@@ -54,7 +54,7 @@ impl Recorder {
     /// Creates a recorder of only the end of a run. [`Recorder::finish`] shows the events that last set a
     /// timer, then the last events. Until then events are only copied, which costs less than describing them.
     #[must_use]
-    pub fn last(start: Instant, filter: Filter, last: LastEvents, show: Show) -> Recorder {
+    pub fn last(start: Instant, filter: Filter, last: LastEvents, show: EventCallback) -> Recorder {
         Recorder::into(start, filter, Sink::Last(Box::new(Last::new(last, show))))
     }
 
@@ -93,7 +93,7 @@ impl Recorder {
         if let Some(before) = hosts.get(host) {
             tracer.count_on(&before.lock().tracer);
         }
-        let observed = Arc::new(Mutex::new(Host { tracer, senders: VecDeque::new() }));
+        let observed = Arc::new(Mutex::new(TracedHost { tracer, senders: VecDeque::new() }));
         hosts.insert(host.to_owned(), Arc::clone(&observed));
         drop(hosts);
         let recorder = self.clone();
@@ -112,7 +112,7 @@ impl Recorder {
         }
     }
 
-    fn event(&self, observed: &Arc<Mutex<Host>>, shown: &TapEvent<'_>) {
+    fn event(&self, observed: &Arc<Mutex<TracedHost>>, shown: &TapEvent<'_>) {
         let host = &mut *observed.lock();
         let Recorder { filter, flows, .. } = self;
         let Some(wanted) = host.tracer.wanted(shown, filter, flows) else {
@@ -141,7 +141,14 @@ impl Recorder {
     /// Describes an IP packet that a host sent, and the event that sent it. `packet` is its number in the
     /// run, and `cause` the instruction that sent it. Returns `None` if that event was not wanted.
     #[must_use]
-    pub fn sent(&self, at: Duration, host: &str, packet: u64, cause: u32, bytes: &[u8]) -> Option<Sent> {
+    pub fn sent(
+        &self,
+        at: Duration,
+        host: &str,
+        packet: u64,
+        cause: u32,
+        bytes: &[u8],
+    ) -> Option<SentPacket> {
         let host = self.hosts.lock().get(host).cloned()?;
         let host = host.lock();
         let index = host
@@ -149,7 +156,7 @@ impl Recorder {
             .binary_search_by_key(&cause, |sender| sender.cause)
             .ok()?;
         let sender = &host.senders[index];
-        Some(Sent {
+        Some(SentPacket {
             at_ns: hawser_time::nanos(at),
             host: host.tracer.host().clone(),
             packet,

@@ -6,14 +6,14 @@ use std::fmt;
 use std::io::Write;
 
 use crate::trace::digits::{number, seconds};
-use crate::trace::event::{Context, Count, Event, Processor};
-use crate::trace::packet::{Decoded, Sent};
-use crate::trace::source::Line;
+use crate::trace::event::{Context, CounterChange, Processor, TracedEvent};
+use crate::trace::packet::{Decoded, SentPacket};
+use crate::trace::source::ProgramLine;
 
 /// The column of places in the source.
 const PLACES: usize = 88;
 
-impl Event {
+impl TracedEvent {
     /// Appends the event as text, without a line end.
     pub fn text(&self, to: &mut Vec<u8>) {
         let begin = to.len();
@@ -37,7 +37,7 @@ impl Event {
         }
         one_line(to, begin);
         if let Some(packet) = &self.packet {
-            line(to, &Line::default(), |to| {
+            line(to, &ProgramLine::default(), |to| {
                 print(to, format_args!("received {packet}"))
             });
         }
@@ -56,7 +56,7 @@ impl Event {
             });
         }
         if let Some(created) = &self.created {
-            line(to, &Line::default(), |to| {
+            line(to, &ProgramLine::default(), |to| {
                 print(to, format_args!("created {created}"))
             });
         }
@@ -76,7 +76,7 @@ impl Event {
             });
         }
         if self.outcome != "done" {
-            line(to, &Line::default(), |to| {
+            line(to, &ProgramLine::default(), |to| {
                 to.extend_from_slice(self.outcome.as_bytes());
                 if let Some(why) = &self.why {
                     print(to, format_args!(": {why}"));
@@ -87,7 +87,7 @@ impl Event {
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for TracedEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Vec::new();
         self.text(&mut text);
@@ -95,7 +95,7 @@ impl fmt::Display for Event {
     }
 }
 
-impl Sent {
+impl SentPacket {
     /// Appends the value as text, without a line end.
     fn text(&self, to: &mut Vec<u8>) {
         let begin = to.len();
@@ -111,7 +111,7 @@ impl Sent {
     }
 }
 
-impl fmt::Display for Sent {
+impl fmt::Display for SentPacket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Vec::new();
         self.text(&mut text);
@@ -144,7 +144,7 @@ fn processors(to: &mut Vec<u8>, processors: &[Processor]) {
     }
 }
 
-fn counts(to: &mut Vec<u8>, counted: &[Count]) {
+fn counts(to: &mut Vec<u8>, counted: &[CounterChange]) {
     for count in counted {
         match count.by {
             1 => print(to, format_args!("  [{}]", count.counter)),
@@ -154,7 +154,7 @@ fn counts(to: &mut Vec<u8>, counted: &[Count]) {
 }
 
 /// Appends a separate line with its place in the source at the end.
-fn line(to: &mut Vec<u8>, place: &Line, content: impl FnOnce(&mut Vec<u8>)) {
+fn line(to: &mut Vec<u8>, place: &ProgramLine, content: impl FnOnce(&mut Vec<u8>)) {
     to.extend_from_slice(b"\n    ");
     let begin = to.len();
     content(to);

@@ -5,35 +5,35 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_engine::{Before, Counters, Received, TapEvent};
-use hawser_interp::{Interpreter, Memory, Steps, Unsupported};
-use hawser_ir::abi::{ContextHeader, EventHeader, Outcome};
+use hawser_engine::{MemorySnapshot, ReceivedPacket, StackCounters, TapEvent};
+use hawser_interp::{Interpreter, LastingMemory, Steps, Unsupported};
+use hawser_ir::abi::{ChainOutcome, ContextHeader, EventHeader};
 use hawser_ir::buf::{RecordBuf, Regions, event_header};
-use hawser_ir::{ContextId, Ends, EventKind, Layout, Module, Source, Span, StructId};
+use hawser_ir::{ContextId, EndpointOffsets, EventKind, Layout, Module, ParserInput, Span, StructId};
 use hawser_time::Instant;
 
-use crate::trace::event::{Change, Context, Count, Event, Instruction, Processor};
+use crate::trace::event::{Context, CounterChange, FieldChange, Processor, TracedEvent, TracedInstruction};
+use crate::trace::event_copy::copy_before;
 use crate::trace::fields::{Leaf, leaves};
 use crate::trace::filter::{Filter, Flows, is_field};
-use crate::trace::instruction::{Subject, describe};
-use crate::trace::kept::copy_before;
-use crate::trace::name::{Name, Names};
+use crate::trace::instruction::{ChainContext, describe};
 use crate::trace::packet::{Decoded, behind_udp, decode, network, parser_of};
-use crate::trace::source::{Line, Lines};
-use crate::trace::value::{Reader, Value, number, pod};
+use crate::trace::shared_names::{ProgramNames, SharedName};
+use crate::trace::source::{ProgramLine, ProgramLines};
+use crate::trace::value::{Reader, TraceValue, number, pod};
 
 /// Describes the effects of the events of one host's program.
 pub struct Tracer {
     program: Arc<dyn Program>,
-    host: Name,
+    host: SharedName,
     /// The start of the run on the host's clock.
     start: Instant,
     interpreter: Interpreter,
     member_size: Vec<u32>,
-    lines: Lines,
+    lines: ProgramLines,
     /// The first line of each function.
-    functions: Vec<Line>,
-    names: Names,
+    functions: Vec<ProgramLine>,
+    names: ProgramNames,
     /// The fields of each event, and of each context type.
     events: Vec<Vec<Leaf>>,
     contexts: Vec<Vec<Leaf>>,
@@ -42,12 +42,12 @@ pub struct Tracer {
     steps: Steps,
     records: RecordBuf,
     /// The memory on which an event is repeated.
-    memory: Before,
+    memory: MemorySnapshot,
 }
 
 /// The identification of a wanted event.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedEvent {
     /// The event's number on its host.
     pub(crate) number: u64,
     /// The event's flow.
@@ -57,7 +57,7 @@ pub(crate) struct Wanted {
 /// A context that a chain could change.
 struct Looked<'a> {
     id: ContextId,
-    memory: Memory,
+    memory: LastingMemory,
     before: &'a [u8],
     after: &'a [u8],
 }
@@ -71,12 +71,12 @@ impl Tracer {
         let module = Arc::new(program.module().clone());
         let member_size = module.member_sizes();
         let layout = Layout { structs: &module.structs, member_size: &member_size };
-        let names = Names::of(&module);
+        let names = ProgramNames::from_module(&module);
         let reader = Reader { module: &module, layout, names: Cow::Borrowed(&names), start };
         let of = |structure: StructId| leaves(&reader, structure);
         let events = module.events.iter().map(|event| of(event.body)).collect();
         let contexts = module.contexts.iter().map(|context| of(context.body)).collect();
-        let lines = Lines::of(&module);
+        let lines = ProgramLines::from_module(&module);
         let functions = module
             .funcs
             .iter()
@@ -84,7 +84,7 @@ impl Tracer {
             .collect();
         Ok(Tracer {
             program: Arc::clone(program),
-            host: Name::of(host),
+            host: SharedName::new(host),
             start,
             events,
             contexts,
@@ -96,7 +96,7 @@ impl Tracer {
             number: 0,
             steps: Steps::default(),
             records: RecordBuf::default(),
-            memory: Before::default(),
+            memory: MemorySnapshot::default(),
         })
     }
 
@@ -107,14 +107,19 @@ impl Tracer {
 
     /// Describes the effects of an event, if it is wanted. All events of the host must be shown in order, so
     /// that their numbers are correct.
-    pub fn event(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &Flows) -> Option<Event> {
+    pub fn event(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &Flows) -> Option<TracedEvent> {
         let wanted = self.wanted(shown, filter, flows)?;
         Some(self.say(shown, wanted))
     }
 
     /// Returns whether an event is wanted, without repeating it. All events of the host must be shown in
     /// order.
-    pub(crate) fn wanted(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &Flows) -> Option<Wanted> {
+    pub(crate) fn wanted(
+        &mut self,
+        shown: &TapEvent<'_>,
+        filter: &Filter,
+        flows: &Flows,
+    ) -> Option<WantedEvent> {
         self.number += u64::from(!shown.event.is_empty());
         self.follow(shown.program);
         let causes = shown.first_cause..shown.first_cause + shown.records.iter().count() as u32;
@@ -126,16 +131,16 @@ impl Tracer {
         let contexts = [shown.fresh, shown.context].into_iter().flatten();
         let flow = contexts
             .filter_map(|(id, bytes)| self.ends(id, bytes))
-            .find_map(|[local, remote]| flows.of(&self.host, local, remote));
+            .find_map(|[local, remote]| flows.find(&self.host, local, remote));
         let is_of_flow = filter.flow.is_none() || filter.flow == flow;
         let is_of_field = |field: &String| self.changes_field(shown, field);
         let is_wanted = is_of_flow && filter.field.as_ref().is_none_or(is_of_field);
-        is_wanted.then_some(Wanted { number: self.number, flow })
+        is_wanted.then_some(WantedEvent { number: self.number, flow })
     }
 
     /// Describes the effects of a wanted event. Such events are independent of each other, so that another
     /// tracer of the same host may describe it.
-    pub(crate) fn say(&mut self, shown: &TapEvent<'_>, wanted: Wanted) -> Event {
+    pub(crate) fn say(&mut self, shown: &TapEvent<'_>, wanted: WantedEvent) -> TracedEvent {
         self.follow(shown.program);
         if shown.outcome.is_some() {
             self.repeat(shown);
@@ -156,12 +161,12 @@ impl Tracer {
     }
 
     /// Returns the tracer's host.
-    pub(crate) fn host(&self) -> &Name {
+    pub(crate) fn host(&self) -> &SharedName {
         &self.host
     }
 
     /// Describes a packet that the host received.
-    pub(crate) fn received(&self, packet: &Received) -> Decoded {
+    pub(crate) fn received(&self, packet: &ReceivedPacket) -> Decoded {
         decode(
             &self.interpreter,
             &self.reader(),
@@ -219,7 +224,7 @@ impl Tracer {
     /// Lets the interpreter repeat the event on its original memory, observed.
     fn repeat(&mut self, shown: &TapEvent<'_>) {
         copy_before(shown.before, &mut self.memory);
-        let Before { event, keyed, fresh, globals, scratch } = &mut self.memory;
+        let MemorySnapshot { event, keyed, fresh, globals, scratch } = &mut self.memory;
         let mut regions = Regions {
             keyed: keyed.as_mut().map(|(id, bytes)| (*id, bytes.as_mut_slice())),
             fresh: fresh.as_deref_mut(),
@@ -236,7 +241,7 @@ impl Tracer {
         }
     }
 
-    fn describe(&self, shown: &TapEvent<'_>, wanted: Wanted) -> Event {
+    fn describe(&self, shown: &TapEvent<'_>, wanted: WantedEvent) -> TracedEvent {
         let module: &Module = self.interpreter.module();
         let reader = self.reader();
         if shown.event.is_empty() {
@@ -252,15 +257,15 @@ impl Tracer {
         let ran = shown.outcome.is_some();
         let (outcome, why) = match shown.outcome {
             None => ("not run", None),
-            Some(Outcome::Done) => ("done", None),
-            Some(Outcome::Stop) => ("stopped", None),
-            Some(Outcome::Refused(code)) => ("refused", Some(format!("error {code}"))),
-            Some(Outcome::Assert(index)) => {
+            Some(ChainOutcome::Done) => ("done", None),
+            Some(ChainOutcome::Stop) => ("stopped", None),
+            Some(ChainOutcome::Refused(code)) => ("refused", Some(format!("error {code}"))),
+            Some(ChainOutcome::Assert(index)) => {
                 let text = module.asserts.get(index as usize).map(|(_, text)| text.clone());
                 ("assert", text)
             }
         };
-        Event {
+        TracedEvent {
             at_ns: hawser_time::nanos(shown.now - self.start),
             host: self.host.clone(),
             number: wanted.number,
@@ -290,17 +295,19 @@ impl Tracer {
     }
 
     /// Describes an input that gave no event.
-    fn not_parsed(&self, shown: &TapEvent<'_>, wanted: Wanted) -> Event {
+    fn not_parsed(&self, shown: &TapEvent<'_>, wanted: WantedEvent) -> TracedEvent {
         let module = self.interpreter.module();
         let parser = shown.refused_by.and_then(|parser| module.parsers.get(parser));
         let function = parser.map(|parser| parser.func.0 as usize);
-        let is_request = parser.is_some_and(|parser| matches!(parser.source, Source::App(_)));
-        Event {
+        let is_request = parser.is_some_and(|parser| matches!(parser.source, ParserInput::App(_)));
+        TracedEvent {
             at_ns: hawser_time::nanos(shown.now - self.start),
             host: self.host.clone(),
             number: 0,
             flow: wanted.flow,
-            event: function.map_or_else(Name::default, |function| self.names.functions[function].clone()),
+            event: function.map_or_else(SharedName::default, |function| {
+                self.names.functions[function].clone()
+            }),
             source: if is_request { "request" } else { "packet" },
             fields: Vec::new(),
             packet: None,
@@ -337,7 +344,7 @@ impl Tracer {
         functions.map(|id| self.processor(id.0 as usize)).collect()
     }
 
-    fn changes(&self, reader: &Reader<'_>, shown: &TapEvent<'_>) -> Vec<Change> {
+    fn changes(&self, reader: &Reader<'_>, shown: &TapEvent<'_>) -> Vec<FieldChange> {
         let mut changes = Vec::new();
         for looked in looked(shown) {
             let Some(leaves) = self.contexts.get(looked.id.0 as usize) else {
@@ -351,19 +358,19 @@ impl Tracer {
                 .filter(|leaf| !leaf.is_same(looked.before, looked.after));
             let changed: Vec<&Leaf> = changed.collect();
             let writers = self.writers(looked.memory, &changed);
-            changes.extend(changed.iter().zip(writers).map(|(leaf, writer)| Change {
+            changes.extend(changed.iter().zip(writers).map(|(leaf, writer)| FieldChange {
                 context: self.names.contexts[looked.id.0 as usize].clone(),
                 field: leaf.name.clone(),
                 old: leaf.value(reader, looked.before),
                 new: leaf.value(reader, looked.after),
-                line: writer.map_or_else(Line::default, |span| self.lines.line(span)),
+                line: writer.map_or_else(ProgramLine::default, |span| self.lines.line(span)),
             }));
         }
         changes
     }
 
     /// Returns, for each of these fields, the last statement that wrote it.
-    fn writers(&self, memory: Memory, fields: &[&Leaf]) -> Vec<Option<Span>> {
+    fn writers(&self, memory: LastingMemory, fields: &[&Leaf]) -> Vec<Option<Span>> {
         let mut writers = vec![None; fields.len()];
         // The fields are sorted by place. They do not overlap.
         let mut order: Vec<usize> = (0..fields.len()).collect();
@@ -384,9 +391,9 @@ impl Tracer {
         writers
     }
 
-    fn instructions(&self, reader: &Reader<'_>, shown: &TapEvent<'_>) -> Vec<Instruction> {
+    fn instructions(&self, reader: &Reader<'_>, shown: &TapEvent<'_>) -> Vec<TracedInstruction> {
         let subject =
-            |context: ContextId, bytes: &[u8]| Subject { context, id: pod::<ContextHeader>(bytes).id };
+            |context: ContextId, bytes: &[u8]| ChainContext { context, id: pod::<ContextHeader>(bytes).id };
         let keyed = shown
             .before
             .keyed
@@ -398,10 +405,10 @@ impl Tracer {
             .map(|(index, record)| {
                 let (instruction, arguments) = describe(reader, &record, keyed, fresh);
                 let span = self.steps.records.get(index);
-                Instruction {
+                TracedInstruction {
                     instruction,
                     arguments,
-                    line: span.map_or_else(Line::default, |span| self.lines.line(*span)),
+                    line: span.map_or_else(ProgramLine::default, |span| self.lines.line(*span)),
                     packet: None,
                     counted: counts(shown, Some(index)),
                 }
@@ -422,9 +429,9 @@ fn source(kind: EventKind) -> &'static str {
 }
 
 /// Returns whether a value is a reference to bytes that the engine holds, which is of no use to a reader.
-fn is_handle(name: &str, value: &Value) -> bool {
+fn is_handle(name: &str, value: &TraceValue) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
-    last == "addr" && matches!(value, Value::Number(_))
+    last == "addr" && matches!(value, TraceValue::Number(_))
 }
 
 /// Returns the end of a connection whose address and port are at these places.
@@ -438,7 +445,7 @@ fn end_at(bytes: &[u8], ip: u32, port: u32) -> SocketAddr {
 #[must_use]
 pub fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
     let known = module.contexts.get(id.0 as usize);
-    let name = known.map_or_else(Name::default, |context| Name::of(&context.name));
+    let name = known.map_or_else(SharedName::default, |context| SharedName::new(&context.name));
     ends(module, id, bytes, name)
 }
 
@@ -454,13 +461,13 @@ pub fn has_field(module: &Module, wanted: &str) -> bool {
 }
 
 /// Returns a context with this name and its connection's ends.
-fn ends(module: &Module, id: ContextId, bytes: &[u8], name: Name) -> Context {
+fn ends(module: &Module, id: ContextId, bytes: &[u8], name: SharedName) -> Context {
     let ends = module
         .contexts
         .get(id.0 as usize)
         .and_then(|context| context.ends.as_ref());
     let shown = |end: SocketAddr| (end.port() > 0 || !end.ip().is_unspecified()).then_some(end);
-    let at = |pick: fn(&Ends) -> (u32, u32)| {
+    let at = |pick: fn(&EndpointOffsets) -> (u32, u32)| {
         let (ip, port) = pick(ends?);
         shown(end_at(bytes, ip, port))
     };
@@ -474,13 +481,17 @@ fn ends(module: &Module, id: ContextId, bytes: &[u8], name: Name) -> Context {
 /// Returns the contexts that a chain could change.
 fn looked<'a>(shown: &TapEvent<'a>) -> impl Iterator<Item = Looked<'a>> {
     let keyed = shown.before.keyed.as_ref().zip(shown.context);
-    let keyed =
-        keyed.map(|((id, before), (_, after))| Looked { id: *id, memory: Memory::Keyed, before, after });
+    let keyed = keyed.map(|((id, before), (_, after))| Looked {
+        id: *id,
+        memory: LastingMemory::Keyed,
+        before,
+        after,
+    });
     let globals = shown.before.globals.iter().zip(shown.globals).enumerate();
     let globals = globals.filter(|(_, (before, _))| !before.is_empty());
     let globals = globals.map(|(index, (before, after))| Looked {
         id: ContextId(index as u32),
-        memory: Memory::Global(ContextId(index as u32)),
+        memory: LastingMemory::Global(ContextId(index as u32)),
         before,
         after,
     });
@@ -488,10 +499,10 @@ fn looked<'a>(shown: &TapEvent<'a>) -> impl Iterator<Item = Looked<'a>> {
 }
 
 /// Returns the engine's counts of a record, or of the event itself.
-fn counts(shown: &TapEvent<'_>, record: Option<usize>) -> Vec<Count> {
+fn counts(shown: &TapEvent<'_>, record: Option<usize>) -> Vec<CounterChange> {
     let of_it = shown.counted.iter().filter(|counted| counted.record == record);
     of_it
-        .filter(|counted| !Counters::WORK.contains(&counted.counter))
-        .map(|counted| Count { counter: counted.counter, by: counted.by })
+        .filter(|counted| !StackCounters::WORK.contains(&counted.counter))
+        .map(|counted| CounterChange { counter: counted.counter, by: counted.by })
         .collect()
 }

@@ -11,14 +11,14 @@ use hawser_time::Instant;
 use serde::{Serialize, Serializer};
 
 use crate::trace::digits;
-use crate::trace::name::{Name, Names};
+use crate::trace::shared_names::{ProgramNames, SharedName};
 
 /// The maximum number of shown elements of a list.
 const MAX_ELEMENTS: usize = 16;
 
 /// A value. In JSON, spans and points in time are nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum TraceValue {
     /// A truth value.
     Flag(bool),
     /// An unsigned number.
@@ -34,58 +34,60 @@ pub enum Value {
     /// An address, an identity, the name of an enum's number, or raw bytes in hexadecimal digits.
     Text(String),
     /// Fields by name.
-    Fields(Vec<(Name, Value)>),
+    Fields(Vec<(SharedName, TraceValue)>),
     /// Elements, and the number of omitted ones.
-    List(Vec<Value>, usize),
+    List(Vec<TraceValue>, usize),
 }
 
-impl Value {
+impl TraceValue {
     /// Returns whether the value is that of unwritten memory. Text output omits such fields.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         match self {
-            Value::Flag(flag) => !flag,
-            Value::Number(number) | Value::Span(number) | Value::Time(number) => *number == 0,
-            Value::Signed(number) => *number == 0,
-            Value::None => true,
-            Value::Text(text) => text.is_empty(),
-            Value::Fields(fields) => fields.iter().all(|(_, value)| value.is_zero()),
-            Value::List(elements, more) => elements.is_empty() && *more == 0,
+            TraceValue::Flag(flag) => !flag,
+            TraceValue::Number(number) | TraceValue::Span(number) | TraceValue::Time(number) => *number == 0,
+            TraceValue::Signed(number) => *number == 0,
+            TraceValue::None => true,
+            TraceValue::Text(text) => text.is_empty(),
+            TraceValue::Fields(fields) => fields.iter().all(|(_, value)| value.is_zero()),
+            TraceValue::List(elements, more) => elements.is_empty() && *more == 0,
         }
     }
 }
 
-impl Serialize for Value {
+impl Serialize for TraceValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Value::Flag(flag) => serializer.serialize_bool(*flag),
-            Value::Number(number) | Value::Span(number) | Value::Time(number) => {
+            TraceValue::Flag(flag) => serializer.serialize_bool(*flag),
+            TraceValue::Number(number) | TraceValue::Span(number) | TraceValue::Time(number) => {
                 serializer.serialize_u64(*number)
             }
-            Value::Signed(number) => serializer.serialize_i64(*number),
-            Value::None => serializer.serialize_none(),
-            Value::Text(text) => serializer.serialize_str(text),
-            Value::Fields(fields) => serializer.collect_map(fields.iter().map(|(name, value)| (name, value))),
-            Value::List(elements, _) => serializer.collect_seq(elements),
+            TraceValue::Signed(number) => serializer.serialize_i64(*number),
+            TraceValue::None => serializer.serialize_none(),
+            TraceValue::Text(text) => serializer.serialize_str(text),
+            TraceValue::Fields(fields) => {
+                serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
+            }
+            TraceValue::List(elements, _) => serializer.collect_seq(elements),
         }
     }
 }
 
-impl Value {
+impl TraceValue {
     /// Appends the value as text.
     pub(crate) fn text(&self, to: &mut Vec<u8>) {
         match self {
-            Value::Flag(flag) => to.extend_from_slice(if *flag { b"true" } else { b"false" }),
-            Value::Number(value) => digits::number(*value, to),
-            Value::Signed(value) => digits::signed(*value, to),
-            Value::Span(nanos) => span(*nanos, to),
-            Value::Time(nanos) => {
+            TraceValue::Flag(flag) => to.extend_from_slice(if *flag { b"true" } else { b"false" }),
+            TraceValue::Number(value) => digits::number(*value, to),
+            TraceValue::Signed(value) => digits::signed(*value, to),
+            TraceValue::Span(nanos) => span(*nanos, to),
+            TraceValue::Time(nanos) => {
                 digits::seconds(*nanos, 0, to);
                 to.extend_from_slice(b" s");
             }
-            Value::None => to.extend_from_slice(b"none"),
-            Value::Text(text) => to.extend_from_slice(text.as_bytes()),
-            Value::Fields(fields) => {
+            TraceValue::None => to.extend_from_slice(b"none"),
+            TraceValue::Text(text) => to.extend_from_slice(text.as_bytes()),
+            TraceValue::Fields(fields) => {
                 to.push(b'{');
                 let set = fields.iter().filter(|(_, value)| !value.is_zero());
                 for (number, (name, value)) in set.enumerate() {
@@ -98,7 +100,7 @@ impl Value {
                 }
                 to.push(b'}');
             }
-            Value::List(elements, more) => {
+            TraceValue::List(elements, more) => {
                 to.push(b'[');
                 for (number, value) in elements.iter().enumerate() {
                     if number > 0 {
@@ -117,7 +119,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for TraceValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Vec::new();
         self.text(&mut text);
@@ -150,7 +152,7 @@ fn span(nanos: u64, to: &mut Vec<u8>) {
 pub struct Reader<'a> {
     pub(crate) module: &'a Module,
     pub(crate) layout: Layout<'a>,
-    pub(crate) names: Cow<'a, Names>,
+    pub(crate) names: Cow<'a, ProgramNames>,
     /// The start of the run on the program's clock.
     pub(crate) start: Instant,
 }
@@ -161,23 +163,28 @@ impl<'a> Reader<'a> {
     #[must_use]
     pub fn new(module: &'a Module, member_size: &'a [u32], start: Instant) -> Reader<'a> {
         let layout = Layout { structs: &module.structs, member_size };
-        Reader { module, layout, names: Cow::Owned(Names::of(module)), start }
+        Reader {
+            module,
+            layout,
+            names: Cow::Owned(ProgramNames::from_module(module)),
+            start,
+        }
     }
 }
 
 impl Reader<'_> {
     /// Returns the value of a type at the start of `bytes`. Missing bytes read as zero.
     #[must_use]
-    pub fn value(&self, ty: &Ty, bytes: &[u8]) -> Value {
+    pub fn value(&self, ty: &Ty, bytes: &[u8]) -> TraceValue {
         if let Some((bits, signed)) = ty.width() {
             return self.scalar(ty, number(bytes, self.layout.size(ty) as usize), bits, signed);
         }
         match ty {
-            Ty::Ip => Value::Text(address(bytes)),
-            Ty::Id => Value::Text(identity(&pod(bytes))),
+            Ty::Ip => TraceValue::Text(address(bytes)),
+            Ty::Id => TraceValue::Text(identity(&pod(bytes))),
             Ty::Data => data(&pod(bytes)),
-            Ty::Bytes { len } => Value::Text(hexadecimal(bytes.get(..*len as usize).unwrap_or(bytes))),
-            Ty::Struct(id) => Value::Fields(
+            Ty::Bytes { len } => TraceValue::Text(hexadecimal(bytes.get(..*len as usize).unwrap_or(bytes))),
+            Ty::Struct(id) => TraceValue::Fields(
                 self.module
                     .structure(*id)
                     .fields
@@ -198,21 +205,21 @@ impl Reader<'_> {
             }
             _ => match ty.items() {
                 Some((items, cap)) => self.list(bytes, items, cap as usize),
-                None => Value::Text(String::new()),
+                None => TraceValue::Text(String::new()),
             },
         }
     }
 
-    fn scalar(&self, ty: &Ty, raw: u64, bits: u8, signed: bool) -> Value {
+    fn scalar(&self, ty: &Ty, raw: u64, bits: u8, signed: bool) -> TraceValue {
         match ty {
-            Ty::Bool => Value::Flag(raw != 0),
-            Ty::Duration => Value::Span(raw),
-            Ty::Time | Ty::Timer if raw == 0 => Value::None,
+            Ty::Bool => TraceValue::Flag(raw != 0),
+            Ty::Duration => TraceValue::Span(raw),
+            Ty::Time | Ty::Timer if raw == 0 => TraceValue::None,
             Ty::Time | Ty::Timer => self.time(raw),
             Ty::Enum { index, .. } => {
                 let names = self.module.enums.get(*index as usize);
                 match names.and_then(|names| names.name_of(raw, bits)) {
-                    Some(name) => Value::Text(name.to_owned()),
+                    Some(name) => TraceValue::Text(name.to_owned()),
                     None => integer(raw, bits, signed),
                 }
             }
@@ -221,11 +228,11 @@ impl Reader<'_> {
     }
 
     /// Converts the program's representation of a point in time.
-    pub(crate) fn time(&self, raw: u64) -> Value {
-        Value::Time(hawser_time::nanos(Instant::from_nanos(raw) - self.start))
+    pub(crate) fn time(&self, raw: u64) -> TraceValue {
+        TraceValue::Time(hawser_time::nanos(Instant::from_nanos(raw) - self.start))
     }
 
-    fn list(&self, bytes: &[u8], items: Items<'_>, cap: usize) -> Value {
+    fn list(&self, bytes: &[u8], items: Items<'_>, cap: usize) -> TraceValue {
         let len = (number(bytes, 4) as usize).min(cap);
         let stride = self.layout.item_stride(items) as usize;
         let element = |index: usize| {
@@ -239,32 +246,35 @@ impl Reader<'_> {
     }
 
     /// Reads an entry of an option list, whose tag selects the member.
-    fn option(&self, list: hawser_ir::OptListId, bytes: &[u8]) -> Value {
+    fn option(&self, list: hawser_ir::OptListId, bytes: &[u8]) -> TraceValue {
         let tag = number(bytes, 8) as usize;
         let Some(member) = self.module.opt_list(list).members.get(tag) else {
-            return Value::Number(tag as u64);
+            return TraceValue::Number(tag as u64);
         };
         let body = self.module.blueprints[member.blueprint.0 as usize].body;
         let at = bytes.get(OPTION_TAG as usize..).unwrap_or(&[]);
-        Value::Fields(vec![(Name::of(&member.name), self.value(&Ty::Struct(body), at))])
+        TraceValue::Fields(vec![(
+            SharedName::new(&member.name),
+            self.value(&Ty::Struct(body), at),
+        )])
     }
 
     /// Returns the set ranges of a sliding window, each `from..to`.
-    fn window(&self, bytes: &[u8], cap: usize) -> Value {
+    fn window(&self, bytes: &[u8], cap: usize) -> TraceValue {
         let len = (number(bytes.get(8..).unwrap_or(&[]), 4) as usize).min(cap);
         let range = |index: usize| {
             let at = bytes.get(WINDOW_HEADER as usize + 16 * index..).unwrap_or(&[]);
             let (from, to) = (number(at, 8), number(at.get(8..).unwrap_or(&[]), 8));
-            Value::Text(format!("{from}..{to}"))
+            TraceValue::Text(format!("{from}..{to}"))
         };
-        let head = (Name::from("head"), Value::Number(number(bytes, 8)));
-        Value::Fields(vec![head, (Name::from("ranges"), shortened(len, range))])
+        let head = (SharedName::from("head"), TraceValue::Number(number(bytes, 8)));
+        TraceValue::Fields(vec![head, (SharedName::from("ranges"), shortened(len, range))])
     }
 }
 
-fn shortened(len: usize, element: impl Fn(usize) -> Value) -> Value {
+fn shortened(len: usize, element: impl Fn(usize) -> TraceValue) -> TraceValue {
     let shown = len.min(MAX_ELEMENTS);
-    Value::List((0..shown).map(element).collect(), len - shown)
+    TraceValue::List((0..shown).map(element).collect(), len - shown)
 }
 
 /// Reads a number of at most 8 bytes in this machine's byte order.
@@ -300,23 +310,26 @@ pub(crate) fn identity(id: &Id) -> String {
 }
 
 /// Describes the bytes of its unit that a packet carries.
-pub(crate) fn data(data: &Data) -> Value {
+pub(crate) fn data(data: &Data) -> TraceValue {
     let mut fields = vec![
-        (Name::from("off"), Value::Number(data.off)),
-        (Name::from("len"), Value::Number(data.len.into())),
+        (SharedName::from("off"), TraceValue::Number(data.off)),
+        (SharedName::from("len"), TraceValue::Number(data.len.into())),
     ];
     if data.seg_size > 0 {
-        fields.push((Name::from("seg_size"), Value::Number(data.seg_size.into())));
+        fields.push((
+            SharedName::from("seg_size"),
+            TraceValue::Number(data.seg_size.into()),
+        ));
     }
-    Value::Fields(fields)
+    TraceValue::Fields(fields)
 }
 
 /// An integer of this many bits.
-fn integer(raw: u64, bits: u8, signed: bool) -> Value {
+fn integer(raw: u64, bits: u8, signed: bool) -> TraceValue {
     let unused = 64 - u32::from(bits.clamp(1, 64));
     match signed {
-        true => Value::Signed((raw << unused) as i64 >> unused),
-        false => Value::Number(raw),
+        true => TraceValue::Signed((raw << unused) as i64 >> unused),
+        false => TraceValue::Number(raw),
     }
 }
 
@@ -347,7 +360,7 @@ mod tests {
     /// Shows a value as text, on a clock that showed 1 s when the run began.
     fn shown(ty: &Ty, bytes: &[u8]) -> String {
         let module = module();
-        let names = Names::of(&module);
+        let names = ProgramNames::from_module(&module);
         let reader = Reader {
             module: &module,
             layout: Layout { structs: &module.structs, member_size: &[] },

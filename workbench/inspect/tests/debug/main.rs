@@ -8,11 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use hawser_inspect::debug::{Answer, Begin, Command, Debugger, Move, Place, Reason, Stop, To, What};
-use hawser_inspect::trace::Value;
+use hawser_inspect::debug::{
+    Answer, BreakCondition, Command, Debugger, DebuggerInput, Move, Reason, RunTarget, Stop, StopPosition,
+};
+use hawser_inspect::trace::TraceValue;
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_sim::world::Fate;
+use hawser_sim::world::FrameFate;
 use hawser_sim::{Options, START, Scenario};
 
 fn root() -> PathBuf {
@@ -22,7 +24,7 @@ fn root() -> PathBuf {
 fn debugger_of(text: &str) -> Debugger {
     let mut scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
     scenario.relative_to(&root().join("examples/scenarios"));
-    let begin = Begin {
+    let begin = DebuggerInput {
         scenario,
         seed: None,
         flows: std::sync::Arc::default(),
@@ -44,7 +46,7 @@ fn stop_and_wait_over(link: &str, bytes: u32) -> Debugger {
     ))
 }
 
-fn text_of(place: &Place) -> String {
+fn text_of(place: &StopPosition) -> String {
     let line = place.line.as_ref().expect("a line");
     let text = fs::read_to_string(root().join("examples/stop-and-wait.mtp")).expect("the example");
     text.lines()
@@ -59,11 +61,11 @@ fn go(debugger: &mut Debugger, step: Move) -> Stop {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn place(stop: &Stop) -> &Place {
+fn place(stop: &Stop) -> &StopPosition {
     stop.place.as_ref().expect("a place in the run")
 }
 
-fn stop_at(debugger: &mut Debugger, what: What) {
+fn stop_at(debugger: &mut Debugger, what: BreakCondition) {
     debugger
         .add(what, None, None)
         .unwrap_or_else(|error| panic!("{error}"));
@@ -78,7 +80,7 @@ fn obey(debugger: &mut Debugger, text: &str) -> Result<Answer, String> {
         .map_err(|error| error.to_string())
 }
 
-fn print(debugger: &mut Debugger, text: &str) -> Value {
+fn print(debugger: &mut Debugger, text: &str) -> TraceValue {
     debugger
         .print(text)
         .unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -135,7 +137,7 @@ fn a_line_breakpoint_stops_at_the_same_places_in_reverse() {
         .expect("that line")
         + 1;
     let line = line as u32;
-    stop_at(&mut debugger, What::Line { file: None, line });
+    stop_at(&mut debugger, BreakCondition::Line { file: None, line });
     let mut places = Vec::new();
     loop {
         let stop = go(&mut debugger, Move::Continue);
@@ -147,7 +149,7 @@ fn a_line_breakpoint_stops_at_the_same_places_in_reverse() {
         // The statement is about to run, so that there are as many repetitions as earlier stops.
         assert_eq!(
             print(&mut debugger, "ctx.retransmissions"),
-            Value::Number(places.len() as u64)
+            TraceValue::Number(places.len() as u64)
         );
         places.push(place(&stop).clone());
     }
@@ -161,7 +163,10 @@ fn a_line_breakpoint_stops_at_the_same_places_in_reverse() {
 #[test]
 fn a_field_stops_after_the_statement_that_changed_it() {
     let mut debugger = stop_and_wait(3000);
-    stop_at(&mut debugger, What::Field("sw_conn.next_out".to_owned()));
+    stop_at(
+        &mut debugger,
+        BreakCondition::Field("sw_conn.next_out".to_owned()),
+    );
     // Both contexts are new at the first stop.
     go(&mut debugger, Move::Continue);
     let stop = go(&mut debugger, Move::Continue);
@@ -172,17 +177,17 @@ fn a_field_stops_after_the_statement_that_changed_it() {
     let changed = changed.unwrap_or_else(|| panic!("{stop}"));
     assert_eq!(
         (&changed.old, &changed.new),
-        (&Some(Value::Number(1)), &Some(Value::Number(2)))
+        (&Some(TraceValue::Number(1)), &Some(TraceValue::Number(2)))
     );
     let before = go(&mut debugger, Move::Back);
     assert!(text_of(place(&before)).contains("c.next_out += 1"));
-    assert_eq!(print(&mut debugger, "next_out"), Value::Number(1));
+    assert_eq!(print(&mut debugger, "next_out"), TraceValue::Number(1));
 }
 
 #[test]
 fn a_packet_stops_at_the_instruction_that_makes_it() {
     let mut debugger = stop_and_wait(3000);
-    stop_at(&mut debugger, What::Packet(Some(1)));
+    stop_at(&mut debugger, BreakCondition::Packet(Some(1)));
     let stop = go(&mut debugger, Move::Continue);
     assert!(text_of(place(&stop)).contains("emit pkt_gen(ip, h);"));
     assert_eq!(place(&stop).function.as_deref(), Some("transmit"));
@@ -192,11 +197,11 @@ fn a_packet_stops_at_the_instruction_that_makes_it() {
         .map(|frame| frame.function)
         .collect();
     assert_eq!(functions, ["transmit", "next"]);
-    assert_eq!(print(&mut debugger, "h.dport"), Value::Number(7001));
+    assert_eq!(print(&mut debugger, "h.dport"), TraceValue::Number(7001));
     // The caller sees its own variables.
     assert!(debugger.select_frame(1));
     assert!(debugger.print("h.dport").is_err());
-    assert_eq!(print(&mut debugger, "c.una"), Value::Number(0));
+    assert_eq!(print(&mut debugger, "c.una"), TraceValue::Number(0));
 }
 
 #[test]
@@ -204,12 +209,12 @@ fn a_condition_about_a_packet_sees_its_header() {
     let mut debugger = stop_and_wait(3000);
     let condition = Some("kind == FIN && seq == 3".to_owned());
     debugger
-        .add(What::Packet(None), Some("a"), condition)
+        .add(BreakCondition::Packet(None), Some("a"), condition)
         .expect("a breakpoint");
     let stop = go(&mut debugger, Move::Continue);
     // 3000 bytes are packets 0, 1 and 2 of at most 1400; the end of the stream comes next.
-    assert_eq!(print(&mut debugger, "h.seq"), Value::Number(3));
-    assert_eq!(print(&mut debugger, "kind"), Value::Text("FIN".to_owned()));
+    assert_eq!(print(&mut debugger, "h.seq"), TraceValue::Number(3));
+    assert_eq!(print(&mut debugger, "kind"), TraceValue::Text("FIN".to_owned()));
     assert_eq!(place(&stop).host, "a");
 }
 
@@ -228,9 +233,9 @@ fn a_false_assertion_stops_where_it_stands() {
          flow = [{{ from = 'a', to = 'b', bulk = {{ bytes = 6000 }} }}]",
         file.display()
     ));
-    stop_at(&mut debugger, What::Assert);
+    stop_at(&mut debugger, BreakCondition::Assert);
     assert_eq!(go(&mut debugger, Move::Continue).reason, Reason::Assert);
-    assert_eq!(print(&mut debugger, "next_out"), Value::Number(2));
+    assert_eq!(print(&mut debugger, "next_out"), TraceValue::Number(2));
     let (_, lines) = debugger.source(0, 0);
     assert_eq!(lines[0].text.trim(), "assert(c.next_out < 2);");
     while go(&mut debugger, Move::Continue).reason != Reason::End {}
@@ -248,7 +253,7 @@ fn a_false_assertion_stops_where_it_stands() {
 #[test]
 fn next_steps_over_a_function_and_out_leaves_it() {
     let mut debugger = stop_and_wait(3000);
-    stop_at(&mut debugger, What::Event("sw_pkt".to_owned()));
+    stop_at(&mut debugger, BreakCondition::Event("sw_pkt".to_owned()));
     go(&mut debugger, Move::Continue);
     debugger.clear_all();
     let mut stop = go(&mut debugger, Move::Next);
@@ -274,8 +279,8 @@ fn another_host_is_inspected_by_name() {
     assert_eq!(place(&stop).host, "a");
     // Host a received the acknowledgement of packet 1, so b expects packet 2.
     obey(&mut debugger, "host b").expect("there is one");
-    assert_eq!(print(&mut debugger, "next_in"), Value::Number(2));
-    assert_eq!(print(&mut debugger, "sw_conn.rcvd"), Value::Number(2800));
+    assert_eq!(print(&mut debugger, "next_in"), TraceValue::Number(2));
+    assert_eq!(print(&mut debugger, "sw_conn.rcvd"), TraceValue::Number(2800));
 }
 
 #[test]
@@ -337,7 +342,7 @@ fn a_pause_stops_the_run_without_changing_it() {
     assert!(pauses > 1, "{} events", end.events);
     assert_eq!(stop.end, Some(end));
     // Also backwards, to some earlier place.
-    stop_at(&mut paused, What::Event("sw_listen".to_owned()));
+    stop_at(&mut paused, BreakCondition::Event("sw_listen".to_owned()));
     let stop = paused.go(&Move::Reverse, &mut || true).expect("a stop");
     assert_eq!(stop.reason, Reason::Pause);
 }
@@ -346,8 +351,8 @@ fn a_pause_stops_the_run_without_changing_it() {
 #[test]
 fn a_rejected_packet_is_an_event_without_statements() {
     let mut debugger = stop_and_wait_over("delay = '2ms', corrupt = 0.4", 6000);
-    stop_at(&mut debugger, What::Assert);
-    stop_at(&mut debugger, What::Packet(None));
+    stop_at(&mut debugger, BreakCondition::Assert);
+    stop_at(&mut debugger, BreakCondition::Packet(None));
     let mut refused = 0;
     while go(&mut debugger, Move::Event).reason != Reason::End {
         if debugger
@@ -357,7 +362,7 @@ fn a_rejected_packet_is_an_event_without_statements() {
             refused += 1;
             assert_eq!(debugger.place().map(|place| place.statements), Some(0));
             assert!(debugger.print("una").is_err());
-            assert_eq!(print(&mut debugger, "MSS"), Value::Number(1400));
+            assert_eq!(print(&mut debugger, "MSS"), TraceValue::Number(1400));
             obey(&mut debugger, "host a").expect("there is one");
             print(&mut debugger, "una");
         }
@@ -393,7 +398,7 @@ fn unknown_names_are_refused_with_suggestions() {
 #[test]
 fn stepping_back_replays_only_the_earlier_events() {
     let mut debugger = stop_and_wait(1 << 20);
-    go(&mut debugger, Move::To(To::Event(500)));
+    go(&mut debugger, Move::To(RunTarget::Event(500)));
     assert_eq!(debugger.played(), 500);
     go(&mut debugger, Move::Step);
     go(&mut debugger, Move::Back);
@@ -446,7 +451,7 @@ fn a_packet_number_includes_the_life_of_its_host() {
     let into = Rc::clone(&sent);
     let options = Options {
         packets: Some(Box::new(move |sight| {
-            if sight.fate == Fate::Sent && sight.from == 1 {
+            if sight.fate == FrameFate::Sent && sight.from == 1 {
                 let at = (sight.at - START).as_nanos();
                 into.borrow_mut().push((sight.frame.number, at as u64));
             }

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_engine::program::Program;
-use hawser_inspect::trace::{Event, Value};
+use hawser_inspect::trace::{TraceValue, TracedEvent};
 use hawser_interp::Unsupported;
 use hawser_sim::report::LinkReport;
-use hawser_sim::world::{Fate, Sight};
+use hawser_sim::world::{FrameFate, FrameSighting};
 use hawser_sim::{Report, START, Scenario};
 use hawser_testkit::step::Decoder;
 use hawser_time::nanos;
 use parking_lot::Mutex;
 
-use crate::drawing::picture::{Field, Flow, Packet, Picture, Queue, Signal, Timer};
+use crate::drawing::picture::{DrawnFlow, DrawnQueue, Field, Packet, Picture, Signal, Timer};
 use crate::drawing::series::Series;
 use crate::drawing::{signals, windows};
 
@@ -24,7 +24,7 @@ const MAX_SENDERS: usize = 1 << 16;
 
 /// The limits of the kept part of a run.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct DrawingLimits {
     /// The start of the kept part.
     pub from: Duration,
     /// The end of the kept part.
@@ -39,9 +39,9 @@ pub struct Limits {
     pub signals: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for DrawingLimits {
+    fn default() -> DrawingLimits {
+        DrawingLimits {
             from: Duration::ZERO,
             to: Duration::MAX,
             packets: 10_000,
@@ -57,7 +57,7 @@ impl Default for Limits {
 pub struct Collector(Arc<Mutex<Collected>>);
 
 struct Collected {
-    limits: Limits,
+    limits: DrawingLimits,
     picture: Picture,
     /// For each flow of the picture, the scenario's flow and the two hosts.
     of_pairs: Vec<(usize, String, String)>,
@@ -69,7 +69,7 @@ struct Collected {
     names: BTreeMap<String, usize>,
     /// The index of each packet by its number.
     packets: BTreeMap<u64, usize>,
-    timers: BTreeMap<(usize, String, String), Running>,
+    timers: BTreeMap<(usize, String, String), RunCollector>,
     fields: BTreeMap<(usize, String, String), usize>,
 }
 
@@ -85,7 +85,7 @@ struct Sender {
     flow: Option<usize>,
 }
 
-struct Running {
+struct RunCollector {
     since: u64,
     deadline: u64,
     flow: Option<usize>,
@@ -94,7 +94,7 @@ struct Running {
 impl Collector {
     /// Creates a collector for runs of a scenario.
     #[must_use]
-    pub fn new(scenario: &Scenario, limits: Limits) -> Collector {
+    pub fn new(scenario: &Scenario, limits: DrawingLimits) -> Collector {
         let hosts: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
         let number = |name: &str| hosts.iter().position(|known| known == name).unwrap_or(0);
         let addresses = scenario.host.iter().enumerate().flat_map(|(number, host)| {
@@ -102,8 +102,10 @@ impl Collector {
             addresses.into_iter().map(move |(address, _)| (address, number))
         });
         let owners = addresses.collect();
-        let flows = pairs(scenario)
-            .map(|(_, from, to)| Flow { name: format!("{from} to {to}"), hosts: [number(from), number(to)] });
+        let flows = pairs(scenario).map(|(_, from, to)| DrawnFlow {
+            name: format!("{from} to {to}"),
+            hosts: [number(from), number(to)],
+        });
         let of_pairs = pairs(scenario)
             .map(|(flow, from, to)| (flow, from.clone(), to.clone()))
             .collect();
@@ -142,7 +144,7 @@ impl Collector {
     }
 
     /// Adds the effects of an event of a host. Its flow is an index into the [`pairs`] of the scenario.
-    pub fn event(&self, event: &Event) {
+    pub fn event(&self, event: &TracedEvent) {
         let mut collected = self.0.lock();
         if let Some(host) = collected.number(&event.host) {
             collected.event(host, event);
@@ -150,7 +152,7 @@ impl Collector {
     }
 
     /// Adds an observation of a packet on its way.
-    pub fn sight(&self, sight: &Sight<'_>) {
+    pub fn sight(&self, sight: &FrameSighting<'_>) {
         self.0.lock().sight(sight);
     }
 
@@ -192,7 +194,7 @@ impl Collector {
 }
 
 /// Returns the queue of a link's direction over time, if it was recorded.
-fn queue(link: &LinkReport, end: u64) -> Option<Queue> {
+fn queue(link: &LinkReport, end: u64) -> Option<DrawnQueue> {
     let depths = link.queue_depths.as_ref()?;
     let (mut points, mut mean) = (Series::default(), Series::default());
     for (from, max_bytes, mean_bytes) in depths.spans() {
@@ -207,7 +209,7 @@ fn queue(link: &LinkReport, end: u64) -> Option<Queue> {
             series.push(after, 0);
         }
     }
-    Some(Queue { name: format!("{} to {}", link.from, link.to), points, mean })
+    Some(DrawnQueue { name: format!("{} to {}", link.from, link.to), points, mean })
 }
 
 impl Collected {
@@ -220,7 +222,7 @@ impl Collected {
         self.picture.hosts.iter().position(|known| known == host)
     }
 
-    fn event(&mut self, host: usize, event: &Event) {
+    fn event(&mut self, host: usize, event: &TracedEvent) {
         let of = event.context.as_ref().or(event.created.as_ref());
         let context = of.map_or_else(String::new, ToString::to_string);
         self.senders(host, event);
@@ -231,10 +233,10 @@ impl Collected {
         }
     }
 
-    fn signals(&mut self, host: usize, event: &Event, context: &str) {
+    fn signals(&mut self, host: usize, event: &TracedEvent, context: &str) {
         for instruction in &event.instructions {
             let types = &self.picture.signal_types[host];
-            let Some((name, fields)) = signals::of(instruction, types) else {
+            let Some((name, fields)) = signals::emitted(instruction, types) else {
                 continue;
             };
             if self.picture.signals.len() >= self.limits.signals {
@@ -254,7 +256,7 @@ impl Collected {
     }
 
     /// Records the instructions that send packets, with their lines.
-    fn senders(&mut self, host: usize, event: &Event) {
+    fn senders(&mut self, host: usize, event: &TracedEvent) {
         for (index, instruction) in event.instructions.iter().enumerate() {
             let Some((blueprint, _)) = instruction.arguments.first() else {
                 continue;
@@ -276,7 +278,7 @@ impl Collected {
         }
     }
 
-    fn timers_of(&mut self, host: usize, event: &Event, context: &str) {
+    fn timers_of(&mut self, host: usize, event: &TracedEvent, context: &str) {
         let at = event.at_ns;
         if event.source == "timer" {
             // The event does not name the timer that fired: it is the one that was due.
@@ -293,7 +295,7 @@ impl Collected {
         for instruction in &event.instructions {
             let arguments = &instruction.arguments;
             let argument = |name: &str| arguments.iter().find(|(known, _)| known.as_str() == name);
-            let Some((_, Value::Text(name))) = argument("timer") else {
+            let Some((_, TraceValue::Text(name))) = argument("timer") else {
                 continue;
             };
             let key = (host, context.to_owned(), name.clone());
@@ -303,14 +305,14 @@ impl Collected {
                 let end = if starts { "restarted" } else { "stopped" };
                 self.timer(host, name.clone(), &before, at, end);
             }
-            if let (true, Some((_, Value::Time(deadline)))) = (starts, argument("deadline")) {
-                let running = Running { since: at, deadline: *deadline, flow: event.flow };
+            if let (true, Some((_, TraceValue::Time(deadline)))) = (starts, argument("deadline")) {
+                let running = RunCollector { since: at, deadline: *deadline, flow: event.flow };
                 self.timers.insert(key, running);
             }
         }
     }
 
-    fn timer(&mut self, host: usize, name: String, timer: &Running, end_ns: u64, end: &'static str) {
+    fn timer(&mut self, host: usize, name: String, timer: &RunCollector, end_ns: u64, end: &'static str) {
         if !self.wants(timer.since) && !self.wants(end_ns) {
             return;
         }
@@ -328,12 +330,12 @@ impl Collected {
         });
     }
 
-    fn changes(&mut self, host: usize, event: &Event, context: &str) {
+    fn changes(&mut self, host: usize, event: &TracedEvent, context: &str) {
         for change in &event.changes {
-            let number = |value: &Value| match value {
-                Value::Number(number) => Some((*number, "number")),
-                Value::Flag(flag) => Some((u64::from(*flag), "number")),
-                Value::Span(span) => Some((*span, "span")),
+            let number = |value: &TraceValue| match value {
+                TraceValue::Number(number) => Some((*number, "number")),
+                TraceValue::Flag(flag) => Some((u64::from(*flag), "number")),
+                TraceValue::Span(span) => Some((*span, "span")),
                 _ => None,
             };
             let (Some((old, _)), Some((new, unit))) = (number(&change.old), number(&change.new)) else {
@@ -363,14 +365,14 @@ impl Collected {
         }
     }
 
-    fn sight(&mut self, sight: &Sight<'_>) {
+    fn sight(&mut self, sight: &FrameSighting<'_>) {
         let at = nanos(sight.at - START);
         let fate = match sight.fate {
-            Fate::Sent => return self.sent(at, sight),
+            FrameFate::Sent => return self.sent(at, sight),
             // The packet is still in flight.
-            Fate::Arrived | Fate::Forwarded => return,
-            Fate::Delivered => "delivered",
-            Fate::Lost(rule) => rule,
+            FrameFate::Arrived | FrameFate::Forwarded => return,
+            FrameFate::Delivered => "delivered",
+            FrameFate::Lost(rule) => rule,
         };
         // The first copy counts.
         if let Some(index) = self.packets.remove(&sight.frame.number) {
@@ -379,7 +381,7 @@ impl Collected {
         }
     }
 
-    fn sent(&mut self, at: u64, sight: &Sight<'_>) {
+    fn sent(&mut self, at: u64, sight: &FrameSighting<'_>) {
         if !self.wants(at) {
             return;
         }

@@ -20,7 +20,7 @@ pub struct Picture {
     /// The hosts. Other parts refer to them by index.
     pub hosts: Vec<String>,
     /// The flows, one for each pair of hosts.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<DrawnFlow>,
     /// Lines of the program: `tcp.mtp:43`.
     pub lines: Vec<String>,
     /// The names of the packets' numeric fields.
@@ -42,14 +42,14 @@ pub struct Picture {
     #[serde(skip)]
     pub signal_types: Vec<Vec<SignalType>>,
     /// The queues of links that have a rate.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<DrawnQueue>,
     /// The amount of omitted data.
     pub left_out: LeftOut,
 }
 
 /// A flow of the scenario.
 #[derive(Clone, Debug, Serialize)]
-pub struct Flow {
+pub struct DrawnFlow {
     /// The flow's description: `bulk a to b, port 7001`.
     pub name: String,
     /// The hosts at its ends, the client first.
@@ -182,7 +182,7 @@ pub struct SignalField {
 
 /// The queue of one direction of a link.
 #[derive(Clone, Debug, Serialize)]
-pub struct Queue {
+pub struct DrawnQueue {
     /// The link, with the hosts at the start and the end of the direction.
     pub name: String,
     /// The maximum number of waiting bytes from each time until the next.

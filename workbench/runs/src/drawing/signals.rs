@@ -1,6 +1,6 @@
 //! The signals that a program emits.
 
-use hawser_inspect::trace::{Instruction, Name, Value};
+use hawser_inspect::trace::{SharedName, TraceValue, TracedInstruction};
 use hawser_ir::{Module, Ty};
 
 use crate::drawing::picture::{SignalField, SignalType};
@@ -37,34 +37,37 @@ pub(crate) fn types(module: &Module) -> Vec<SignalType> {
 }
 
 /// Returns the name and the numeric fields of the signal that an instruction emits.
-pub(crate) fn of(instruction: &Instruction, types: &[SignalType]) -> Option<(String, Vec<(String, u64)>)> {
+pub(crate) fn emitted(
+    instruction: &TracedInstruction,
+    types: &[SignalType],
+) -> Option<(String, Vec<(String, u64)>)> {
     if instruction.instruction != "signal" {
         return None;
     }
-    let (name, Value::Fields(fields)) = instruction.arguments.first()? else {
+    let (name, TraceValue::Fields(fields)) = instruction.arguments.first()? else {
         return None;
     };
     let of = types.iter().find(|of| of.name == name.as_str())?;
     let value = |field: &SignalField| {
         let (_, value) = fields
             .iter()
-            .find(|(name, _): &&(Name, Value)| name.as_str() == field.name)?;
+            .find(|(name, _): &&(SharedName, TraceValue)| name.as_str() == field.name)?;
         Some((field.name.clone(), number(field, value)?))
     };
     Some((of.name.clone(), of.fields.iter().filter_map(value).collect()))
 }
 
-fn number(field: &SignalField, value: &Value) -> Option<u64> {
+fn number(field: &SignalField, value: &TraceValue) -> Option<u64> {
     match value {
-        Value::Flag(flag) => Some(u64::from(*flag)),
-        Value::Number(number) | Value::Span(number) | Value::Time(number) => Some(*number),
+        TraceValue::Flag(flag) => Some(u64::from(*flag)),
+        TraceValue::Number(number) | TraceValue::Span(number) | TraceValue::Time(number) => Some(*number),
         // As on the bus, negative numbers are in two's complement.
-        Value::Signed(number) => Some(*number as u64),
-        Value::None => Some(0),
-        Value::Text(text) => {
+        TraceValue::Signed(number) => Some(*number as u64),
+        TraceValue::None => Some(0),
+        TraceValue::Text(text) => {
             let label = field.labels.iter().find(|(_, label)| label == text);
             label.map(|(number, _)| *number)
         }
-        Value::Fields(_) | Value::List(..) => None,
+        TraceValue::Fields(_) | TraceValue::List(..) => None,
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn windows(picture: &Picture) -> Vec<Window> {
 }
 
 fn of_sender(picture: &Picture, number: usize, flow: usize, host: usize) -> Vec<Window> {
-    let Some(sent) = Sent::of(picture, number, flow, host) else {
+    let Some(sent) = SentData::from_picture(picture, number, flow, host) else {
         return Vec::new();
     };
     let mut contexts: BTreeMap<&str, Vec<&Field>> = BTreeMap::new();
@@ -153,7 +153,7 @@ fn above(base: &Field, shift: u64, width: &Field, unit: u64) -> Vec<(u64, u64)> 
 }
 
 /// The data of a flow that a host sent.
-struct Sent {
+struct SentData {
     /// The initial number, if it is random; otherwise 0.
     first: u64,
     lowest: u64,
@@ -163,10 +163,10 @@ struct Sent {
     payload: u64,
 }
 
-impl Sent {
+impl SentData {
     /// Returns `None` if the host sent no payload.
-    fn of(picture: &Picture, number: usize, flow: usize, host: usize) -> Option<Sent> {
-        let mut sent = Sent { first: 0, lowest: u64::MAX, highest: Vec::new(), payload: 0 };
+    fn from_picture(picture: &Picture, number: usize, flow: usize, host: usize) -> Option<SentData> {
+        let mut sent = SentData { first: 0, lowest: u64::MAX, highest: Vec::new(), payload: 0 };
         let numbers = picture.numbers(flow, number).into_iter();
         let mut mine = numbers.filter(|(packet, _)| packet.from == host).peekable();
         sent.first = first_of(mine.peek()?.0.number(number)?);
@@ -213,7 +213,7 @@ impl Sent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drawing::picture::Flow;
+    use crate::drawing::picture::DrawnFlow;
 
     fn field(name: &str, points: &[(u64, u64)]) -> Field {
         Field {
@@ -242,7 +242,7 @@ mod tests {
             numbers: vec![(0, *number)],
             payload: 100,
         };
-        let flow = Flow { name: "bulk".to_owned(), hosts: [0, 1] };
+        let flow = DrawnFlow { name: "bulk".to_owned(), hosts: [0, 1] };
         Picture {
             hosts: vec!["a".to_owned(), "b".to_owned()],
             flows: vec![flow],

@@ -1,8 +1,8 @@
 //! Steps to a smaller network: fewer links, switches and hosts.
 
 use hawser_sim::lower;
-use hawser_sim::scenario::units::Span;
-use hawser_sim::scenario::{Flow, Nat, Scenario};
+use hawser_sim::scenario::units::TimeSpan;
+use hawser_sim::scenario::{FlowSpec, NatSpec, Scenario};
 
 use super::Failing;
 
@@ -28,14 +28,14 @@ pub(super) fn fewer_translations(scenario: &Scenario, _: &Failing) -> Vec<Scenar
         let Some(nat) = &link.nat else { continue };
         all.push(with(scenario, |s| s.link[i].nat = None));
         let change =
-            |change: &dyn Fn(&mut Nat)| with(scenario, |s| s.link[i].nat.iter_mut().for_each(change));
+            |change: &dyn Fn(&mut NatSpec)| with(scenario, |s| s.link[i].nat.iter_mut().for_each(change));
         all.push(change(&|nat| nat.moves = false));
         for (place, at) in nat.rebind.iter().enumerate() {
             all.push(change(&|nat| {
                 nat.rebind.remove(place);
             }));
             for time in lower(at.0, 0) {
-                all.push(change(&|nat| nat.rebind[place] = Span(time)));
+                all.push(change(&|nat| nat.rebind[place] = TimeSpan(time)));
             }
         }
     }
@@ -118,7 +118,7 @@ fn remove_switch(scenario: &mut Scenario, name: &str) {
 }
 
 /// Returns scenarios in which one flow has one of some other forms.
-pub(super) fn each_flow(scenario: &Scenario, forms: impl Fn(&Flow) -> Vec<Flow>) -> Vec<Scenario> {
+pub(super) fn each_flow(scenario: &Scenario, forms: impl Fn(&FlowSpec) -> Vec<FlowSpec>) -> Vec<Scenario> {
     let numbered = scenario.flow.iter().enumerate();
     numbered
         .flat_map(|(i, flow)| {
@@ -128,7 +128,7 @@ pub(super) fn each_flow(scenario: &Scenario, forms: impl Fn(&Flow) -> Vec<Flow>)
         .collect()
 }
 
-pub(super) fn flow_with(flow: &Flow, change: impl FnOnce(&mut Flow)) -> Flow {
+pub(super) fn flow_with(flow: &FlowSpec, change: impl FnOnce(&mut FlowSpec)) -> FlowSpec {
     let mut changed = flow.clone();
     change(&mut changed);
     changed

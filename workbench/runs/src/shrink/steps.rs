@@ -3,8 +3,11 @@
 
 use hawser_sim::link::Profile;
 use hawser_sim::lower;
-use hawser_sim::scenario::units::{Bytes, Rate, Share, Span, Value};
-use hawser_sim::scenario::{At, Bounds, Bulk, Closing, Flow, Hosts, Link, Opening, Rules, Scenario, State};
+use hawser_sim::scenario::units::{DataSize, ParamValue, Rate, Share, TimeSpan};
+use hawser_sim::scenario::{
+    Bounds, BulkSpec, Closing, FlowSpec, HostSelector, LinkSpec, Opening, OperationalState, Rules, Scenario,
+    ScheduledChange,
+};
 
 use super::network::{self, each_flow, flow_with, with};
 use super::{Failing, LostFrame};
@@ -47,7 +50,7 @@ const EARLY: u64 = 12;
 /// Returns true if a step leads to a scenario that can be run. Its links must be no worse at the beginning
 /// and at the end, and its hosts and switches must be up at the end.
 pub(super) fn is_allowed(before: &Scenario, after: &Scenario) -> bool {
-    let is_no_worse = |link: &Link| {
+    let is_no_worse = |link: &LinkSpec| {
         let label = link.label();
         let same = before.link.iter().find(|before| before.label() == label);
         same.is_some_and(|same| is_no_worse(&ends(before, same), &ends(after, link)))
@@ -55,7 +58,7 @@ pub(super) fn is_allowed(before: &Scenario, after: &Scenario) -> bool {
     let runs_at_end = |scenario: &Scenario, name: &String| {
         let changes = scenario.at.iter().filter(|at| at.node() == Some(name));
         let last = changes.filter(|at| at.state.is_some()).max_by_key(|at| at.time);
-        last.is_none_or(|at| at.state == Some(State::Up))
+        last.is_none_or(|at| at.state == Some(OperationalState::Up))
     };
     let runs = |name: &String| runs_at_end(after, name) || !runs_at_end(before, name);
     after != before
@@ -66,7 +69,7 @@ pub(super) fn is_allowed(before: &Scenario, after: &Scenario) -> bool {
 }
 
 /// Returns a link's state at the beginning and at the end: whether it is up, and both directions.
-fn ends(scenario: &Scenario, link: &Link) -> [(bool, [Profile; 2]); 2] {
+fn ends(scenario: &Scenario, link: &LinkSpec) -> [(bool, [Profile; 2]); 2] {
     let label = link.label();
     let mut profiles = [Profile::default(), Profile::default()];
     let apply = |profiles: &mut [Profile; 2], [both, forward, backward]: [&Rules; 3]| {
@@ -76,11 +79,11 @@ fn ends(scenario: &Scenario, link: &Link) -> [(bool, [Profile; 2]); 2] {
     };
     apply(&mut profiles, [&link.both, &link.forward, &link.backward]);
     let beginning = (true, profiles.clone());
-    let mut changes: Vec<&At> = scenario.at.iter().filter(|at| at.link == label).collect();
+    let mut changes: Vec<&ScheduledChange> = scenario.at.iter().filter(|at| at.link == label).collect();
     changes.sort_by_key(|at| at.time);
     let mut up = true;
     for at in changes {
-        up = at.state.map_or(up, |state| state == State::Up);
+        up = at.state.map_or(up, |state| state == OperationalState::Up);
         apply(&mut profiles, [&at.both, &at.forward, &at.backward]);
     }
     [beginning, (up, profiles)]
@@ -126,7 +129,7 @@ fn fewer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     fewer.map(|flows| with(scenario, |s| s.flow = flows)).collect()
 }
 
-fn bulk(flow: &Flow, bulk: Bulk) -> Flow {
+fn bulk(flow: &FlowSpec, bulk: BulkSpec) -> FlowSpec {
     flow_with(flow, |flow| {
         (flow.request, flow.messages) = (None, None);
         flow.bulk = Some(bulk);
@@ -141,19 +144,19 @@ fn plainer_applications(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     })
 }
 
-fn ends_from(flow: &mut Flow) -> &mut Hosts {
+fn ends_from(flow: &mut FlowSpec) -> &mut HostSelector {
     &mut flow.from
 }
 
-fn ends_to(flow: &mut Flow) -> &mut Hosts {
+fn ends_to(flow: &mut FlowSpec) -> &mut HostSelector {
     &mut flow.to
 }
 
 fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     each_flow(scenario, |flow| {
         let mut forms = vec![
-            flow_with(flow, |flow| flow.at = Span(0)),
-            flow_with(flow, |flow| flow.spacing = Span(0)),
+            flow_with(flow, |flow| flow.at = TimeSpan(0)),
+            flow_with(flow, |flow| flow.spacing = TimeSpan(0)),
             flow_with(flow, |flow| flow.read_rate = None),
             flow_with(flow, |flow| flow.send_buffer = None),
             flow_with(flow, |flow| flow.receive_buffer = None),
@@ -169,39 +172,43 @@ fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         let after = flow.abort.map_or(0, |abort| abort.after.0);
         forms.extend(lower(after, 0).into_iter().map(|after| {
             flow_with(flow, |flow| {
-                flow.abort.iter_mut().for_each(|abort| abort.after = Bytes(after));
+                flow.abort
+                    .iter_mut()
+                    .for_each(|abort| abort.after = DataSize(after));
             })
         }));
         for (hosts, ends) in [
-            (&flow.from, ends_from as fn(&mut Flow) -> &mut Hosts),
+            (&flow.from, ends_from as fn(&mut FlowSpec) -> &mut HostSelector),
             (&flow.to, ends_to),
         ] {
-            let fewer = without(hosts.names()).into_iter().filter_map(Hosts::several);
+            let fewer = without(hosts.names())
+                .into_iter()
+                .filter_map(HostSelector::several);
             forms.extend(fewer.map(|hosts| flow_with(flow, |flow| *ends(flow) = hosts)));
         }
         let counts = lower(flow.count, 1).into_iter();
         forms.extend(counts.map(|count| flow_with(flow, |flow| flow.count = count)));
         let times = lower(flow.at.0, 0).into_iter();
-        forms.extend(times.map(|at| flow_with(flow, |flow| flow.at = Span(at))));
+        forms.extend(times.map(|at| flow_with(flow, |flow| flow.at = TimeSpan(at))));
         let again = lower(flow.again, 0).into_iter();
         forms.extend(again.map(|again| flow_with(flow, |flow| flow.again = again)));
         let stops = lower(flow.read_stop.0, 0).into_iter();
-        forms.extend(stops.map(|stop| flow_with(flow, |flow| flow.read_stop = Span(stop))));
+        forms.extend(stops.map(|stop| flow_with(flow, |flow| flow.read_stop = TimeSpan(stop))));
         forms
     })
 }
 
 /// Tries the smaller forms of each flow's traffic.
 fn smaller_traffic(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
-    each_flow(scenario, Flow::smaller)
+    each_flow(scenario, FlowSpec::smaller)
 }
 
 /// Demands less after the last byte, and of the costs.
 fn fewer_demands(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     vec![
-        with(scenario, |s| (s.linger, s.forget) = (Span(0), Span(0))),
-        with(scenario, |s| s.forget = Span(0)),
-        with(scenario, |s| s.linger = Span(0)),
+        with(scenario, |s| (s.linger, s.forget) = (TimeSpan(0), TimeSpan(0))),
+        with(scenario, |s| s.forget = TimeSpan(0)),
+        with(scenario, |s| s.linger = TimeSpan(0)),
         with(scenario, |s| s.bounds = Bounds::default()),
     ]
 }
@@ -212,7 +219,7 @@ fn less_time(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
     let last = scenario.at.iter().map(|at| at.time.0).max().unwrap_or(0);
     let needed = failing.took.0.max(last).max(SECOND);
     let unit = 10u64.pow(needed.ilog10());
-    let enough = Span(needed.div_ceil(unit) * unit);
+    let enough = TimeSpan(needed.div_ceil(unit) * unit);
     if failing.by_time || enough >= scenario.duration {
         return Vec::new();
     }
@@ -243,7 +250,7 @@ fn losses_by_number(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
         .at
         .iter()
         .flat_map(|at| [&at.both, &at.forward, &at.backward]);
-    let is_cut_by = |at: &At| at.node().is_none() && at.state == Some(State::Down);
+    let is_cut_by = |at: &ScheduledChange| at.node().is_none() && at.state == Some(OperationalState::Down);
     let is_cut = scenario.at.iter().any(is_cut_by);
     let has_chance = tables.chain(changes).any(is_by_chance);
     let by_number = |lost: &[Vec<u64>], without_cuts: bool| {
@@ -281,7 +288,7 @@ fn certain(rules: &mut Rules) {
     (rules.loss, rules.burst) = (None, None);
 }
 
-fn changes_something(at: &At) -> bool {
+fn changes_something(at: &ScheduledChange) -> bool {
     let rules = [&at.both, &at.forward, &at.backward];
     at.state.is_some() || rules.iter().any(|rules| **rules != Rules::default())
 }
@@ -289,7 +296,7 @@ fn changes_something(at: &At) -> bool {
 /// Returns scenarios in which one table of rules of a link has one of some other forms.
 fn each_rules(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec<Scenario> {
     let mut all = Vec::new();
-    let tables: [fn(&mut Link) -> &mut Rules; 3] = [
+    let tables: [fn(&mut LinkSpec) -> &mut Rules; 3] = [
         |link| &mut link.both,
         |link| &mut link.forward,
         |link| &mut link.backward,
@@ -307,7 +314,7 @@ fn each_rules(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec<
 /// any effect is removed.
 fn each_change(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec<Scenario> {
     let mut all = Vec::new();
-    let tables: [fn(&mut At) -> &mut Rules; 3] =
+    let tables: [fn(&mut ScheduledChange) -> &mut Rules; 3] =
         [|at| &mut at.both, |at| &mut at.forward, |at| &mut at.backward];
     for (i, at) in scenario.at.iter().enumerate() {
         for table in tables {
@@ -376,7 +383,7 @@ fn fewer_drops(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
 
 /// Returns the minimum number of bytes that a client sends: 1 if it sends any. Not every transport makes a
 /// connection without data.
-fn min_bytes(flow: &Flow) -> u64 {
+fn min_bytes(flow: &FlowSpec) -> u64 {
     u64::from(flow.bulk.is_none_or(|bulk| bulk.bytes.0 > 0))
 }
 
@@ -437,8 +444,8 @@ fn early_drop(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         }
         for number in 1..=EARLY.min(dropped - 1) {
             all.push(with(scenario, |s| {
-                s.flow[0] = bulk(flow, Bulk { bytes: Bytes(bytes), back: Bytes(back) });
-                let Link { forward, backward, .. } = &mut s.link[link];
+                s.flow[0] = bulk(flow, BulkSpec { bytes: DataSize(bytes), back: DataSize(back) });
+                let LinkSpec { forward, backward, .. } = &mut s.link[link];
                 let rules = if table == 1 { forward } else { backward };
                 rules.drop = Some(vec![number]);
             }));
@@ -463,9 +470,9 @@ fn plainer(rules: &Rules) -> Vec<Rules> {
             .unwrap_or_default();
         lower.into_iter().map(|parts| Some(Share(parts as f64 / 1e4)))
     };
-    let span = |span: Option<Span>, min| {
+    let span = |span: Option<TimeSpan>, min| {
         let lower = span.map(|span| lower(span.0, min)).unwrap_or_default();
-        lower.into_iter().map(|nanos| Some(Span(nanos)))
+        lower.into_iter().map(|nanos| Some(TimeSpan(nanos)))
     };
     forms.extend(share(rules.loss).map(|loss| Rules { loss, ..rules.clone() }));
     forms.extend(share(rules.corrupt).map(|corrupt| Rules { corrupt, ..rules.clone() }));
@@ -492,7 +499,7 @@ fn plainer_changes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     numbered
         .flat_map(|(i, at)| {
             let times = lower(at.time.0, 0).into_iter();
-            times.map(move |time| with(scenario, |s| s.at[i].time = Span(time)))
+            times.map(move |time| with(scenario, |s| s.at[i].time = TimeSpan(time)))
         })
         .collect()
 }
@@ -517,17 +524,17 @@ fn plainer_params(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let mut all = Vec::new();
     for (name, value) in &scenario.params {
         all.push(with(scenario, |s| s.params.retain(|other, _| other != name)));
-        let values: Vec<Value> = match value {
-            Value::Number(number) => lower(*number, 0).into_iter().map(Value::Number).collect(),
-            Value::Span(span) => lower(span.0, 0)
+        let values: Vec<ParamValue> = match value {
+            ParamValue::Number(number) => lower(*number, 0).into_iter().map(ParamValue::Number).collect(),
+            ParamValue::Span(span) => lower(span.0, 0)
                 .into_iter()
-                .map(|nanos| Value::Span(Span(nanos)))
+                .map(|nanos| ParamValue::Span(TimeSpan(nanos)))
                 .collect(),
-            Value::Bytes(bytes) => lower(bytes.0, 0)
+            ParamValue::Bytes(bytes) => lower(bytes.0, 0)
                 .into_iter()
-                .map(|n| Value::Bytes(Bytes(n)))
+                .map(|n| ParamValue::Bytes(DataSize(n)))
                 .collect(),
-            Value::Flag(_) | Value::Address(_) => Vec::new(),
+            ParamValue::Flag(_) | ParamValue::Address(_) => Vec::new(),
         };
         let changed = values.into_iter();
         all.extend(changed.map(|value| with(scenario, |s| s.params.extend([(name.clone(), value)]))));

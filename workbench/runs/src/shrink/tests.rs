@@ -1,9 +1,9 @@
 //! Tests of shrinking with failures that are defined by conditions on the scenario.
 
 use super::*;
-use crate::swarm::{self, Abilities, Subject};
+use crate::swarm::{self, Abilities, SwarmProgram};
 use hawser_sim::scenario::units::Share;
-use hawser_sim::scenario::{At, State};
+use hawser_sim::scenario::{OperationalState, ScheduledChange};
 
 type Condition = fn(&Scenario) -> bool;
 
@@ -30,7 +30,7 @@ const CONDITIONS: &[(&str, Condition, [usize; 3])] = &[
         "a large transfer that both end at once",
         |s| {
             let large =
-                |flow: &hawser_sim::scenario::Flow| flow.bulk.is_some_and(|bulk| bulk.bytes.0 > 12_345);
+                |flow: &hawser_sim::scenario::FlowSpec| flow.bulk.is_some_and(|bulk| bulk.bytes.0 > 12_345);
             s.flow
                 .iter()
                 .any(|flow| large(flow) && flow.close == hawser_sim::scenario::Closing::Both)
@@ -39,7 +39,7 @@ const CONDITIONS: &[(&str, Condition, [usize; 3])] = &[
     ),
     (
         "a cut",
-        |s| s.at.iter().any(|at| at.state == Some(State::Down)),
+        |s| s.at.iter().any(|at| at.state == Some(OperationalState::Down)),
         [1, 2, 0],
     ),
     ("loss", |s| s.link[0].forward.loss > Some(Share(0.0)), [1, 1, 1]),
@@ -51,7 +51,7 @@ const CONDITIONS: &[(&str, Condition, [usize; 3])] = &[
 ];
 
 fn scenario(seed: u64) -> Scenario {
-    swarm::scenario(seed, &Subject::new("x", Abilities::ALL))
+    swarm::scenario(seed, &SwarmProgram::new("x", Abilities::ALL))
 }
 
 fn rules(scenario: &Scenario) -> usize {
@@ -141,12 +141,12 @@ fn the_duration_is_cut_unless_the_failure_is_a_timeout() {
     let scenario = scenario(1);
     let duration = |by_time: bool| {
         let mut fails =
-            |_: &Scenario| Tried::Fails(Failing { took: Span(2_300_000_000), by_time, lost: vec![] });
+            |_: &Scenario| Tried::Fails(Failing { took: TimeSpan(2_300_000_000), by_time, lost: vec![] });
         shrink(&scenario, &mut fails).expect("it fails").scenario.duration
     };
     assert_eq!(
         (duration(false), duration(true)),
-        (Span(3_000_000_000), scenario.duration)
+        (TimeSpan(3_000_000_000), scenario.duration)
     );
 }
 
@@ -155,9 +155,13 @@ fn shrinking_never_leaves_a_link_cut_at_the_end() {
     for seed in 0..120 {
         let scenario = scenario(seed);
         for step in steps(&scenario, &Failing::default()) {
-            let of_link = |at: &At, state| at.host.is_none() && at.state == Some(state);
+            let of_link = |at: &ScheduledChange, state| at.host.is_none() && at.state == Some(state);
             let last = |state| step.at.iter().rposition(|at| of_link(at, state));
-            assert!(last(State::Down) <= last(State::Up), "seed {seed}: {:?}", step.at);
+            assert!(
+                last(OperationalState::Down) <= last(OperationalState::Up),
+                "seed {seed}: {:?}",
+                step.at
+            );
             let healed = step.at.iter().any(|at| at.forward.loss == Some(Share(0.0)));
             let worse = step.link[0].forward.loss > Some(Share(0.0));
             assert!(healed || !worse, "seed {seed}: loss without an end");

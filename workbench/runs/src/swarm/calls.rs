@@ -2,15 +2,16 @@
 
 use super::{Abilities, Ability, EARLY, HEALED, MICROSECOND, MILLISECOND, SECOND, healing, span};
 use hawser_sim::rng::Rng;
-use hawser_sim::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use hawser_sim::scenario::units::{DataSize, Rate, Share, Sizes, TimeSpan};
 use hawser_sim::scenario::{
-    Arrivals, At, Bounds, Calls, Flow, Host, Link, Messages, Rules, Scenario, Spray, State, Switch,
+    ArrivalProcess, Bounds, CallsSpec, FlowSpec, HostSpec, LinkSpec, MessagesSpec, OperationalState, Rules,
+    Scenario, ScheduledChange, Spray, SwitchSpec,
 };
 
 /// The maximum number of calls that a host makes in one flow.
 const CALLS_MAX: u64 = 300;
 /// The time after which a failed call is retried, so that each has its reply once the network has healed.
-const RETRY: Span = Span(SECOND);
+const RETRY: TimeSpan = TimeSpan(SECOND);
 
 /// Keeps the abilities that apply to calls, and drops those of connections.
 pub(super) fn abilities(claimed: Abilities) -> Abilities {
@@ -20,26 +21,31 @@ pub(super) fn abilities(claimed: Abilities) -> Abilities {
 }
 
 /// Replaces a flow's messages with the same number of calls.
-pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, (longest, one_way): (u64, bool)) {
+pub(super) fn apply(
+    flow: &mut FlowSpec,
+    messages: &MessagesSpec,
+    rng: &mut Rng,
+    (longest, one_way): (u64, bool),
+) {
     let max = rng.between(1, longest);
-    let calls = Calls {
+    let calls = CallsSpec {
         reply: (!one_way).then_some(Sizes { min: 1, max }),
         interval: messages.interval,
         // Pauses of hours stay even: at random intervals some calls would be due after the end of the run.
         arrivals: if rng.chance(0.5) && messages.interval.0 < SECOND {
-            Arrivals::Poisson
+            ArrivalProcess::Poisson
         } else {
-            Arrivals::Even
+            ArrivalProcess::Even
         },
         outstanding: rng.chance(0.5).then(|| rng.between(1, 16)),
         retry: RETRY,
-        ..Calls::of(messages.count.clamp(1, CALLS_MAX), messages.size)
+        ..CallsSpec::new(messages.count.clamp(1, CALLS_MAX), messages.size)
     };
-    *flow = Flow {
+    *flow = FlowSpec {
         at: flow.at,
         family: flow.family,
         calls: Some(calls),
-        ..Flow::between(flow.from.clone(), flow.to.clone())
+        ..FlowSpec::between(flow.from.clone(), flow.to.clone())
     };
 }
 
@@ -67,7 +73,7 @@ fn stays_down(scenario: &Scenario) -> bool {
     scenario
         .host
         .iter()
-        .any(|host| last(&host.name) == Some(State::Down))
+        .any(|host| last(&host.name) == Some(OperationalState::Down))
 }
 
 /// Builds two leaves with two hosts each, and two spines between them. The drawn link becomes that of the
@@ -75,7 +81,7 @@ fn stays_down(scenario: &Scenario) -> bool {
 /// the network has healed.
 fn fabric(scenario: &mut Scenario, rng: &mut Rng) {
     let template = scenario.host[0].clone();
-    let more = ["c", "d"].map(|name| Host { name: name.to_owned(), ..template.clone() });
+    let more = ["c", "d"].map(|name| HostSpec { name: name.to_owned(), ..template.clone() });
     scenario.host.extend(more);
     let trims = rng.chance(0.5);
     let spray = match rng.below(3) {
@@ -84,14 +90,14 @@ fn fabric(scenario: &mut Scenario, rng: &mut Rng) {
         _ => Some(Spray::RoundRobin),
     };
     scenario.switch = ["leaf0", "leaf1", "spine0", "spine1"]
-        .map(|name| Switch {
+        .map(|name| SwitchSpec {
             name: name.to_owned(),
             priorities: 8,
-            buffer: Some(Bytes(rng.between(20_000, 200_000))),
+            buffer: Some(DataSize(rng.between(20_000, 200_000))),
             shared: rng.chance(0.5),
-            trim_to: trims.then_some(Bytes(128)),
+            trim_to: trims.then_some(DataSize(128)),
             spray,
-            ..Switch::default()
+            ..SwitchSpec::default()
         })
         .into();
     let rate = scenario.link[0].both.rate.map_or(1_000_000_000, |rate| rate.0);
@@ -110,7 +116,7 @@ fn fabric(scenario: &mut Scenario, rng: &mut Rng) {
         ["leaf1", "spine0"],
         ["leaf1", "spine1"],
     ];
-    scenario.link.extend(ends.map(|between| Link {
+    scenario.link.extend(ends.map(|between| LinkSpec {
         name: String::new(),
         between: between.map(str::to_owned),
         both: both.clone(),
@@ -124,7 +130,7 @@ fn fabric(scenario: &mut Scenario, rng: &mut Rng) {
             _ => vec!["b".to_owned(), "d".to_owned()],
         };
         for hosts in [&mut flow.from, &mut flow.to] {
-            let more = hawser_sim::scenario::Hosts::several(with_more(hosts.first()));
+            let more = hawser_sim::scenario::HostSelector::several(with_more(hosts.first()));
             *hosts = more.unwrap_or_else(|| hosts.clone());
         }
     }
@@ -132,7 +138,7 @@ fn fabric(scenario: &mut Scenario, rng: &mut Rng) {
     if rng.chance(0.3) {
         let lossy = &mut scenario.link[4].both;
         lossy.loss = Some(Share(0.02));
-        let healed = At {
+        let healed = ScheduledChange {
             link: scenario.link[4].label(),
             both: Rules::healed(),
             forward: Rules::default(),
@@ -148,8 +154,9 @@ fn falls(scenario: &mut Scenario, rng: &mut Rng) {
     for _ in 0..rng.below(3) {
         let (is_switch, down) = (rng.chance(0.5), span(rng, 0, EARLY).0);
         let up = (down + span(rng, MILLISECOND, 5 * SECOND).0).min(HEALED.0);
-        for (time, state) in [(down, State::Down), (up, State::Up)] {
-            let mut at = At { time: Span(time), state: Some(state), ..At::default() };
+        for (time, state) in [(down, OperationalState::Down), (up, OperationalState::Up)] {
+            let mut at =
+                ScheduledChange { time: TimeSpan(time), state: Some(state), ..ScheduledChange::default() };
             match is_switch {
                 true => at.switch = Some("spine1".to_owned()),
                 false => at.link = "leaf1-spine1".to_owned(),

@@ -2,19 +2,19 @@
 
 use hawser_sim::Volume;
 use hawser_sim::rng::Rng;
-use hawser_sim::scenario::units::{Share, Sizes, Span};
-use hawser_sim::scenario::{Bounds, Closing, Flow, Openers, Opening, Scenario, Streams};
+use hawser_sim::scenario::units::{Share, Sizes, TimeSpan};
+use hawser_sim::scenario::{Bounds, Closing, FlowSpec, Openers, Opening, Scenario, StreamsSpec};
 
-use super::{Ability, SECOND, Subject};
+use super::{Ability, SECOND, SwarmProgram};
 
 /// The maximum number of streams that an end opens: more than programs allow at once.
 const STREAMS_MAX: u64 = 250;
 /// The maximum time for which readers do not read. Programs of streams end idle connections, many of them
 /// after 30 seconds.
-const STOP_MAX: Span = Span(20 * SECOND);
+const STOP_MAX: TimeSpan = TimeSpan(20 * SECOND);
 
 /// Changes all flows of a scenario.
-pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng, subject: &SwarmProgram<'_>) {
     if let Some(port) = subject.udp_port {
         one_port(&mut scenario.flow, port);
     }
@@ -27,14 +27,14 @@ pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_
 
 /// Keeps one flow, at the program's UDP port: both ends of a connection use that port, so there can be only
 /// one flow.
-fn one_port(flows: &mut Vec<Flow>, port: u16) {
+fn one_port(flows: &mut Vec<FlowSpec>, port: u16) {
     flows.truncate(1);
     for flow in flows {
         (flow.port, flow.client_port) = (Some(port), Some(port));
     }
 }
 
-fn change(flow: &mut Flow, rng: &mut Rng, subject: &Subject<'_>) {
+fn change(flow: &mut FlowSpec, rng: &mut Rng, subject: &SwarmProgram<'_>) {
     // Pauses between exchanges do not apply to streams.
     let Volume { bytes, back, .. } = flow.volume();
     let count = match rng.below(8) {
@@ -60,7 +60,7 @@ fn change(flow: &mut Flow, rng: &mut Rng, subject: &Subject<'_>) {
     };
     let one_way = share(0.5, 1.0);
     let (reset, stop) = (share(0.5, 0.4), share(0.5, 0.4));
-    let streams = Streams {
+    let streams = StreamsSpec {
         back: Some(sizes(reverse)),
         opened_by,
         concurrent: match rng.below(3) {
@@ -75,9 +75,9 @@ fn change(flow: &mut Flow, rng: &mut Rng, subject: &Subject<'_>) {
         },
         reset,
         stop,
-        ..Streams::of(count, sizes(there))
+        ..StreamsSpec::new(count, sizes(there))
     };
-    *flow = Flow {
+    *flow = FlowSpec {
         open: match flow.open {
             Opening::Nobody => Opening::Nobody,
             Opening::Client | Opening::Both => Opening::Client,
@@ -92,7 +92,7 @@ fn change(flow: &mut Flow, rng: &mut Rng, subject: &Subject<'_>) {
         messages: None,
         streams: Some(streams),
         read_stop: flow.read_stop.min(STOP_MAX),
-        spacing: Span(0),
+        spacing: TimeSpan(0),
         ..flow.clone()
     };
 }

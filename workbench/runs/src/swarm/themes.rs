@@ -1,16 +1,16 @@
 //! The themes of some seeds: combinations of conditions that rarely occur by chance, with bounds on the costs
 //! of each.
 
-use super::{Ability, DURATION, MICROSECOND, MILLISECOND, SECOND, Subject, healing, request, span};
+use super::{Ability, DURATION, MICROSECOND, MILLISECOND, SECOND, SwarmProgram, healing, request, span};
 use hawser_sim::rng::Rng;
-use hawser_sim::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
+use hawser_sim::scenario::units::{DataSize, ParamValue, Rate, Share, Sizes, TimeSpan};
 use hawser_sim::scenario::{
-    Abort, Arrivals, At, Bounds, Bulk, Closing, Delivery, End, Flow, Link, Messages, Opening, Request, Rules,
-    Scenario, State,
+    Abort, ArrivalProcess, Bounds, BulkSpec, Closing, Delivery, FlowEnd, FlowSpec, LinkSpec, MessagesSpec,
+    Opening, OperationalState, RequestSpec, Rules, Scenario, ScheduledChange,
 };
 
 /// The bounds of the length of a long stream, in bytes. They exceed the largest default buffers, which are 4
-/// MiB to send and 8 MiB to receive (`hawser_engine::Limits`).
+/// MiB to send and 8 MiB to receive (`hawser_engine::StackLimits`).
 const LONG: (u64, u64) = (8_700_000, 9_500_000);
 /// The number of bytes that a network without faults may carry for each byte delivered. It covers headers,
 /// acknowledgements, and repetitions until the sender knows the round trip.
@@ -24,12 +24,12 @@ const IN_FLIGHT: u64 = 16;
 const HOUR: u64 = 3600 * SECOND;
 /// The maximum time to notice an abort: it waits behind the data queued on the slowest line, but for no
 /// timeout.
-const NOTICE_ABORT: Span = Span(10 * SECOND);
+const NOTICE_ABORT: TimeSpan = TimeSpan(10 * SECOND);
 /// The maximum time to notice a refused connection: the time on the slowest line and a first timeout.
-const NOTICE_RESET: Span = Span(3 * SECOND);
+const NOTICE_RESET: TimeSpan = TimeSpan(3 * SECOND);
 /// The maximum time until a packet reaches a host that has come back: a timer may have backed off, and
 /// packets may be lost.
-const NOTICE_FORGOTTEN: Span = Span(50 * SECOND);
+const NOTICE_FORGOTTEN: TimeSpan = TimeSpan(50 * SECOND);
 /// The same as [`SENT_PER_BYTE`], through a queue that overflows.
 const NARROW_SENT_PER_BYTE: f64 = 1.2;
 /// The timeout before the round trip is known; each further one doubles (RFC 6298, 2.1 and 5.5).
@@ -102,7 +102,7 @@ fn theme(rng: &mut Rng) -> Theme {
 }
 
 /// Changes a randomly drawn scenario to the theme of its seed, as far as the program's abilities allow.
-pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
+pub(super) fn apply(scenario: &mut Scenario, subject: &SwarmProgram<'_>) {
     // A separate random stream, so that these draws do not shift any others.
     let rng = &mut Rng::new(scenario.seed, "swarm/theme");
     let abilities = subject.abilities;
@@ -163,18 +163,20 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
 /// Sets the initial sequence numbers so close to their maximum that they wrap. The program's param for this
 /// is named `START` by convention. It is not set when packets of an earlier connection may remain, because
 /// differing initial numbers keep the two apart.
-fn start_near_the_wrap(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+fn start_near_the_wrap(scenario: &mut Scenario, rng: &mut Rng, subject: &SwarmProgram<'_>) {
     let Some(bits) = subject.start_bits.filter(|bits| (8..=64).contains(bits)) else {
         return;
     };
     let exponent = rng.between(1, 18.min(u64::from(bits) - 1));
     let before = rng.between(1, 1 << exponent);
     let start = (u64::MAX >> (64 - bits)).wrapping_sub(before - 1);
-    scenario.params.insert("START".to_owned(), Value::Number(start));
+    scenario
+        .params
+        .insert("START".to_owned(), ParamValue::Number(start));
 }
 
 /// Makes one direction up to 50 times faster than the other.
-fn asymmetric(link: &mut Link, rng: &mut Rng) {
+fn asymmetric(link: &mut LinkSpec, rng: &mut Rng) {
     let rate = link.both.rate.map_or(100_000_000, |rate| rate.0);
     let slow = Some(Rate((rate / rng.between(2, 50)).max(128_000)));
     let rules = if rng.chance(0.5) {
@@ -185,33 +187,37 @@ fn asymmetric(link: &mut Link, rng: &mut Rng) {
     rules.rate = slow;
 }
 
-fn small_buffers(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+fn small_buffers(scenario: &mut Scenario, rng: &mut Rng, subject: &SwarmProgram<'_>) {
     for flow in &mut scenario.flow {
         if rng.chance(0.2) {
-            flow.send_buffer = Some(Bytes(rng.between(4096, 32_768)));
+            flow.send_buffer = Some(DataSize(rng.between(4096, 32_768)));
         }
         if rng.chance(0.25) && subject.abilities.has(Ability::FlowControl) {
-            flow.receive_buffer = Some(Bytes(rng.between(2048, 32_768)));
+            flow.receive_buffer = Some(DataSize(rng.between(2048, 32_768)));
         }
     }
 }
 
 /// Makes a link without any fault, whose queue has room for all data in flight.
-fn perfect(link: &mut Link, rate: u64, delay: u64) {
-    link.both = Rules { rate: Some(Rate(rate)), delay: Some(Span(delay)), ..Rules::default() };
+fn perfect(link: &mut LinkSpec, rate: u64, delay: u64) {
+    link.both = Rules {
+        rate: Some(Rate(rate)),
+        delay: Some(TimeSpan(delay)),
+        ..Rules::default()
+    };
     (link.forward, link.backward) = (Rules::default(), Rules::default());
 }
 
 /// Keeps only the first flow, as a bulk transfer that its client opens and closes.
-fn one_bulk(scenario: &mut Scenario, bytes: u64, back: u64) -> &mut Flow {
+fn one_bulk(scenario: &mut Scenario, bytes: u64, back: u64) -> &mut FlowSpec {
     scenario.flow.truncate(1);
     let flow = &mut scenario.flow[0];
-    *flow = Flow {
-        at: Span(0),
+    *flow = FlowSpec {
+        at: TimeSpan(0),
         open: Opening::Client,
         close: Closing::Client,
         read_rate: None,
-        bulk: Some(Bulk { bytes: Bytes(bytes), back: Bytes(back) }),
+        bulk: Some(BulkSpec { bytes: DataSize(bytes), back: DataSize(back) }),
         request: None,
         messages: None,
         calls: None,
@@ -220,7 +226,7 @@ fn one_bulk(scenario: &mut Scenario, bytes: u64, back: u64) -> &mut Flow {
     flow
 }
 
-fn calm(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>, long: Option<(u64, u64)>) {
+fn calm(scenario: &mut Scenario, rng: &mut Rng, subject: &SwarmProgram<'_>, long: Option<(u64, u64)>) {
     let (rate, delay, sizes) = match long {
         Some(sizes) => (1_000_000_000, span(rng, 100_000, MILLISECOND).0, sizes),
         None => {
@@ -249,7 +255,7 @@ fn calm(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>, long: Opt
 pub(super) fn bounds(
     (bytes, packets): (u64, u64),
     (rate, delay): (u64, u64),
-    subject: &Subject<'_>,
+    subject: &SwarmProgram<'_>,
 ) -> Bounds {
     Bounds {
         sent: Some(enough_sent(bytes)),
@@ -260,25 +266,29 @@ pub(super) fn bounds(
 
 /// Returns the maximum number of bytes that a network without faults has to carry for a stream of this many
 /// bytes.
-fn enough_sent(bytes: u64) -> Bytes {
-    Bytes((bytes as f64 * SENT_PER_BYTE) as u64 + SENT_BESIDE)
+fn enough_sent(bytes: u64) -> DataSize {
+    DataSize((bytes as f64 * SENT_PER_BYTE) as u64 + SENT_BESIDE)
 }
 
 /// Returns the maximum duration of a stream of this many bytes over a network without faults. It allows three
 /// times the line's time. It adds five round trips for every 4 packets, or for every 4 times 16 if the
 /// program is pipelining. It also adds 20 round trips to open and to probe the path, and three seconds for a
 /// first timeout.
-fn enough_time((bytes, packets): (u64, u64), (rate, delay): (u64, u64), subject: &Subject<'_>) -> Span {
+fn enough_time(
+    (bytes, packets): (u64, u64),
+    (rate, delay): (u64, u64),
+    subject: &SwarmProgram<'_>,
+) -> TimeSpan {
     let line = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate);
     let rounds = if subject.abilities.has(Ability::Pipelining) {
         packets.div_ceil(IN_FLIGHT)
     } else {
         packets
     };
-    Span(3 * line as u64 + (rounds * 5 / 4 + 20) * 2 * delay + 3 * SECOND)
+    TimeSpan(3 * line as u64 + (rounds * 5 / 4 + 20) * 2 * delay + 3 * SECOND)
 }
 
-fn stopped(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+fn stopped(scenario: &mut Scenario, rng: &mut Rng, subject: &SwarmProgram<'_>) {
     perfect(
         &mut scenario.link[0],
         1_000_000 << rng.below(7),
@@ -288,7 +298,7 @@ fn stopped(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     let bytes = rng.between(150_000, 400_000);
     let flow = one_bulk(scenario, bytes, 0);
     flow.read_stop = span(rng, 30 * SECOND, 200 * SECOND);
-    flow.receive_buffer = Some(Bytes(rng.between(4096, 65_536)));
+    flow.receive_buffer = Some(DataSize(rng.between(4096, 65_536)));
     if rng.chance(0.3) {
         flow.read_rate = Some(Rate(rng.between(200_000, 2_000_000)));
     }
@@ -296,12 +306,12 @@ fn stopped(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     small_buffers(
         scenario,
         rng,
-        &Subject { abilities: subject.abilities.without(Ability::FlowControl), ..*subject },
+        &SwarmProgram { abilities: subject.abilities.without(Ability::FlowControl), ..*subject },
     );
 }
 
 /// Holds packets back for seconds, and duplicates others.
-fn old_packets(link: &mut Link, rng: &mut Rng) {
+fn old_packets(link: &mut LinkSpec, rng: &mut Rng) {
     let rules = Rules {
         loss: Some(Share(0.02)),
         duplicate: Some(Share(0.1)),
@@ -312,9 +322,9 @@ fn old_packets(link: &mut Link, rng: &mut Rng) {
     (link.forward, link.backward) = (rules.clone(), rules);
 }
 
-fn again(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+fn again(scenario: &mut Scenario, rng: &mut Rng, subject: &SwarmProgram<'_>) {
     old_packets(&mut scenario.link[0], rng);
-    scenario.duration = Span(2 * DURATION.0);
+    scenario.duration = TimeSpan(2 * DURATION.0);
     scenario.at = vec![healing()];
     let (bytes, back) = (rng.between(1, 40_000), rng.between(0, 40_000));
     // The end that closes first often keeps the port for a while. When the server closes first, the client
@@ -331,7 +341,7 @@ fn again(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
 
 /// One host sends the other more than gets through before the receiver goes down, so the sender has to
 /// notice.
-fn fall(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+fn fall(scenario: &mut Scenario, rng: &mut Rng, subject: &SwarmProgram<'_>) {
     let rate = rng.between(500_000, 1_500_000);
     let delay = span(rng, MILLISECOND, 60 * MILLISECOND).0;
     perfect(&mut scenario.link[0], rate, delay);
@@ -340,30 +350,30 @@ fn fall(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     let full_packet = 1500 * 8 * SECOND / rate;
     old_packets(&mut scenario.link[0], rng);
     let link = &mut scenario.link[0];
-    let faulty = At {
-        time: Span(4 * delay + 4 * full_packet),
+    let faulty = ScheduledChange {
+        time: TimeSpan(4 * delay + 4 * full_packet),
         link: "wire".to_owned(),
         forward: std::mem::take(&mut link.forward),
         backward: std::mem::take(&mut link.backward),
-        ..At::default()
+        ..ScheduledChange::default()
     };
     scenario.at = vec![faulty, healing()];
     let client_falls = rng.chance(0.5);
     let (bytes, back) = if client_falls { (1, 1 << 20) } else { (1 << 20, 1) };
     let flow = one_bulk(scenario, bytes, back);
-    flow.send_buffer = Some(Bytes(32_768));
+    flow.send_buffer = Some(DataSize(32_768));
     let victim = if client_falls { &flow.from } else { &flow.to };
-    let change = |time, state| At {
-        time: Span(time),
+    let change = |time, state| ScheduledChange {
+        time: TimeSpan(time),
         host: Some(victim.first().clone()),
         state: Some(state),
-        ..At::default()
+        ..ScheduledChange::default()
     };
     let down = 4 * delay + span(rng, 200 * MILLISECOND, 4 * SECOND).0;
     let up = down + span(rng, 10 * MILLISECOND, 5 * SECOND).0;
-    let mut falls = vec![change(down, State::Down)];
+    let mut falls = vec![change(down, OperationalState::Down)];
     if rng.chance(0.75) {
-        falls.push(change(up, State::Up));
+        falls.push(change(up, OperationalState::Up));
         flow.again = 1;
         if subject.abilities.has(Ability::Resets) {
             scenario.bounds.notice = Some(NOTICE_FORGOTTEN);
@@ -379,7 +389,7 @@ fn idle(scenario: &mut Scenario, rng: &mut Rng) {
     let mut asked = request(rng);
     asked.count = rng.between(2, 4);
     asked.think = span(rng, HOUR / 2, 20 * HOUR);
-    scenario.duration = Span(DURATION.0 + asked.count * asked.think.0);
+    scenario.duration = TimeSpan(DURATION.0 + asked.count * asked.think.0);
     (flow.bulk, flow.messages, flow.request) = (None, None, Some(asked));
 }
 
@@ -398,29 +408,29 @@ fn calm_link(scenario: &mut Scenario, rng: &mut Rng) {
 fn abort(scenario: &mut Scenario, rng: &mut Rng) {
     calm_link(scenario, rng);
     let (by, sends) = match rng.below(4) {
-        0 => (End::Client, End::Server),
-        1 => (End::Server, End::Client),
-        2 => (End::Server, End::Server),
-        _ => (End::Client, End::Client),
+        0 => (FlowEnd::Client, FlowEnd::Server),
+        1 => (FlowEnd::Server, FlowEnd::Client),
+        2 => (FlowEnd::Server, FlowEnd::Server),
+        _ => (FlowEnd::Client, FlowEnd::Client),
     };
     let (bytes, back) = match sends {
-        End::Client => (200_000, 0),
-        End::Server => (1, 200_000),
+        FlowEnd::Client => (200_000, 0),
+        FlowEnd::Server => (1, 200_000),
     };
     let flow = one_bulk(scenario, bytes, back);
-    flow.abort = Some(Abort { by, after: Bytes(rng.between(1, 50_000)) });
-    flow.send_buffer = Some(Bytes(32_768));
+    flow.abort = Some(Abort { by, after: DataSize(rng.between(1, 50_000)) });
+    flow.send_buffer = Some(DataSize(32_768));
     if rng.chance(0.5) {
         // The abort comes when no data is in flight: an acknowledgement or a request of the peer would be
         // reset as well.
         flow.bulk = None;
-        flow.request = Some(Request {
+        flow.request = Some(RequestSpec {
             count: 3,
             size: Sizes::one(100),
             response: Sizes::one(100),
-            think: Span(5 * SECOND),
+            think: TimeSpan(5 * SECOND),
         });
-        flow.abort = Some(Abort { by: End::Client, after: Bytes(200 * rng.between(1, 2)) });
+        flow.abort = Some(Abort { by: FlowEnd::Client, after: DataSize(200 * rng.between(1, 2)) });
     }
     scenario.bounds.notice = Some(NOTICE_ABORT);
 }
@@ -434,7 +444,7 @@ fn nobody(scenario: &mut Scenario, rng: &mut Rng) {
     }
     let flow = one_bulk(scenario, 1000, 1000);
     // The second flow starts long after the first, when no packet of that remains in the network.
-    let other = Flow { at: Span(20 * SECOND), ..flow.clone() };
+    let other = FlowSpec { at: TimeSpan(20 * SECOND), ..flow.clone() };
     flow.open = Opening::Nobody;
     scenario.flow.push(other);
     scenario.bounds.notice = Some(NOTICE_RESET);
@@ -442,19 +452,19 @@ fn nobody(scenario: &mut Scenario, rng: &mut Rng) {
 
 /// The same as `fall`, but the connection is not reopened. The peer's packets are for a connection that no
 /// longer exists.
-fn forgotten(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+fn forgotten(scenario: &mut Scenario, rng: &mut Rng, subject: &SwarmProgram<'_>) {
     fall(scenario, rng, subject);
     let victim = scenario.at.iter().find_map(|at| at.host.clone());
     let up = scenario
         .at
         .iter()
-        .any(|at| at.host.is_some() && at.state == Some(State::Up));
+        .any(|at| at.host.is_some() && at.state == Some(OperationalState::Up));
     if !up {
-        scenario.at.push(At {
-            time: Span(span(rng, 9 * SECOND, 12 * SECOND).0),
+        scenario.at.push(ScheduledChange {
+            time: TimeSpan(span(rng, 9 * SECOND, 12 * SECOND).0),
             host: victim,
-            state: Some(State::Up),
-            ..At::default()
+            state: Some(OperationalState::Up),
+            ..ScheduledChange::default()
         });
         scenario.at.sort_by_key(|at| at.time);
     }
@@ -471,25 +481,30 @@ fn longer(scenario: &mut Scenario, rng: &mut Rng) {
         10_000_000,
         span(rng, MILLISECOND, 8 * MILLISECOND).0,
     );
-    scenario.at = vec![At {
+    scenario.at = vec![ScheduledChange {
         time: span(rng, 100 * MILLISECOND, 400 * MILLISECOND),
         link: "wire".to_owned(),
         both: Rules {
             delay: Some(span(rng, 110 * MILLISECOND, 150 * MILLISECOND)),
             ..Rules::default()
         },
-        ..At::default()
+        ..ScheduledChange::default()
     }];
     let (count, size) = (rng.between(80, 120), rng.between(900, 1150));
     let flow = one_bulk(scenario, 0, 0);
     flow.bulk = None;
-    flow.request = Some(Request { count, size: Sizes::one(size), response: Sizes::one(1), think: Span(0) });
+    flow.request = Some(RequestSpec {
+        count,
+        size: Sizes::one(size),
+        response: Sizes::one(1),
+        think: TimeSpan(0),
+    });
     // Allows a header of 100 bytes each for a request, its response, and their acknowledgements. Also allows
     // repetition of a quarter of the requests, and the costs of opening and closing.
-    scenario.bounds.sent = Some(Bytes(count * (size + size / 4 + 400) + 16 * 1024));
+    scenario.bounds.sent = Some(DataSize(count * (size + size / 4 + 400) + 16 * 1024));
 }
 
-fn narrow(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+fn narrow(scenario: &mut Scenario, rng: &mut Rng, subject: &SwarmProgram<'_>) {
     let (rate, delay) = (
         rng.between(1_000_000, 20_000_000),
         span(rng, MILLISECOND, 30 * MILLISECOND).0,
@@ -503,7 +518,7 @@ fn narrow(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     // the path.
     let holds = rate / 8 * 2 * delay / SECOND;
     scenario.bounds = Bounds {
-        sent: Some(Bytes(
+        sent: Some(DataSize(
             (bytes as f64 * NARROW_SENT_PER_BYTE) as u64 + SENT_BESIDE + 2 * holds,
         )),
         time: Some(enough_time(
@@ -515,7 +530,7 @@ fn narrow(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     };
 }
 
-fn early_loss(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+fn early_loss(scenario: &mut Scenario, rng: &mut Rng, subject: &SwarmProgram<'_>) {
     let (rate, delay) = (100_000_000, span(rng, 20 * MILLISECOND, 60 * MILLISECOND).0);
     perfect(&mut scenario.link[0], rate, delay);
     scenario.at.clear();
@@ -552,10 +567,10 @@ fn updates(scenario: &mut Scenario, rng: &mut Rng) {
     }
     let (bytes, buffer) = (rng.between(200_000, 400_000), rng.between(8000, 16_000));
     let flow = one_bulk(scenario, bytes, 0);
-    flow.receive_buffer = Some(Bytes(buffer));
+    flow.receive_buffer = Some(DataSize(buffer));
     flow.read_stop = span(rng, 30 * SECOND, 60 * SECOND);
     let (stop, halves) = (flow.read_stop.0, bytes.div_ceil(buffer / 2));
-    scenario.bounds.time = Some(Span(
+    scenario.bounds.time = Some(TimeSpan(
         stop + halves * (2 * delay + UPDATE) + 20 * 2 * delay + SECOND,
     ));
 }
@@ -579,7 +594,7 @@ fn opening(scenario: &mut Scenario, rng: &mut Rng) {
     };
     (link.forward.drop, link.backward.drop) = (Some(forward), Some(backward));
     let repeated = (1 + 2 + 4) * FIRST_TIMEOUT + FIRST_TIMEOUT;
-    scenario.bounds.time = Some(Span(
+    scenario.bounds.time = Some(TimeSpan(
         repeated + FIRST_TIMEOUT_OF_DATA + 2 * SECOND + 20 * 2 * delay,
     ));
 }
@@ -610,7 +625,7 @@ fn losses(scenario: &mut Scenario, rng: &mut Rng) {
     };
     rules.drop = Some(lost);
     // Allows a quarter of the line's time for headers and for windows that were halved.
-    scenario.bounds.time = Some(Span(line + line / 4 + rounds * 2 * delay));
+    scenario.bounds.time = Some(TimeSpan(line + line / 4 + rounds * 2 * delay));
 }
 
 /// A queue marks packets once it holds half of the path's capacity, and loses none. The window is reduced
@@ -621,7 +636,7 @@ fn marks(scenario: &mut Scenario, rng: &mut Rng) {
     let (rate, delay) = (10_000_000, span(rng, 40 * MILLISECOND, 60 * MILLISECOND).0);
     perfect(&mut scenario.link[0], rate, delay);
     let holds = rate / 8 * 2 * delay / SECOND;
-    scenario.link[0].both.ecn = Some(Bytes(holds / 2));
+    scenario.link[0].both.ecn = Some(DataSize(holds / 2));
     scenario.at.clear();
     for host in &mut scenario.host {
         host.mtu = 1500;
@@ -629,7 +644,7 @@ fn marks(scenario: &mut Scenario, rng: &mut Rng) {
     let bytes = rng.between(1_400_000, 1_600_000);
     one_bulk(scenario, bytes, 0);
     let line = bytes * 8 * SECOND / rate;
-    scenario.bounds.time = Some(Span(line + line / 4 + 20 * 2 * delay));
+    scenario.bounds.time = Some(TimeSpan(line + line / 4 + 20 * 2 * delay));
 }
 
 /// Small messages at a pace, more than a window of them during each of four cuts. A sender that has timed out
@@ -643,12 +658,12 @@ fn outages(scenario: &mut Scenario, rng: &mut Rng) {
     let mut time = span(rng, 2 * SECOND, 3 * SECOND).0;
     for _ in 0..4 {
         let mended = time + span(rng, 2 * SECOND, 3 * SECOND).0;
-        for (time, state) in [(time, State::Down), (mended, State::Up)] {
-            scenario.at.push(At {
-                time: Span(time),
+        for (time, state) in [(time, OperationalState::Down), (mended, OperationalState::Up)] {
+            scenario.at.push(ScheduledChange {
+                time: TimeSpan(time),
                 link: "wire".to_owned(),
                 state: Some(state),
-                ..At::default()
+                ..ScheduledChange::default()
             });
         }
         time = mended + span(rng, 4500 * MILLISECOND, 5500 * MILLISECOND).0;
@@ -658,14 +673,14 @@ fn outages(scenario: &mut Scenario, rng: &mut Rng) {
     let until = mended + 6 * SECOND;
     let flow = one_bulk(scenario, 0, 0);
     flow.bulk = None;
-    flow.messages = Some(Messages {
+    flow.messages = Some(MessagesSpec {
         count: until / interval,
         size: Sizes::one(100),
-        interval: Span(interval),
-        arrivals: Arrivals::Even,
+        interval: TimeSpan(interval),
+        arrivals: ArrivalProcess::Even,
         both_ways: false,
         delivery: Delivery::Stream,
         may_lose: Share(1.0),
     });
-    scenario.bounds.time = Some(Span(until + 4 * 2 * delay + 100 * MILLISECOND));
+    scenario.bounds.time = Some(TimeSpan(until + 4 * 2 * delay + 100 * MILLISECOND));
 }

@@ -2,8 +2,8 @@
 
 use hawser_sim::Volume;
 use hawser_sim::rng::Rng;
-use hawser_sim::scenario::units::{Bytes, Rate, Share, Sizes, Span};
-use hawser_sim::scenario::{Bounds, Flow, Link, Rules, Scenario, Switch, WorkKind, Works};
+use hawser_sim::scenario::units::{DataSize, Rate, Share, Sizes, TimeSpan};
+use hawser_sim::scenario::{Bounds, FlowSpec, LinkSpec, Rules, Scenario, SwitchSpec, WorkKind, WorksSpec};
 
 use super::{MILLISECOND, SECOND, span};
 
@@ -15,7 +15,7 @@ const SLOWEST: u64 = 20_000_000;
 const LOSS_MAX: f64 = 0.05;
 /// The time after which packets are retransmitted. Eight times this value exceeds the longest cut and five
 /// losses in a row.
-const TIMEOUT: Span = Span(2 * SECOND);
+const TIMEOUT: TimeSpan = TimeSpan(2 * SECOND);
 /// The maximum number of works at one end.
 const WORKS_MAX: u64 = 100;
 
@@ -38,13 +38,13 @@ pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng) {
     // The drawn bounds hold for streams, not for works.
     scenario.bounds = Bounds::default();
     // A finished end asks the other end again only after doubling the time that it has waited.
-    scenario.duration = Span(2 * scenario.duration.0);
+    scenario.duration = TimeSpan(2 * scenario.duration.0);
     if rng.chance(0.3) {
         pause(scenario, rng);
     }
 }
 
-fn changed(flow: &Flow, rng: &mut Rng, mtu: u32) -> Flow {
+fn changed(flow: &FlowSpec, rng: &mut Rng, mtu: u32) -> FlowSpec {
     let Volume { bytes, back, .. } = flow.volume();
     let count = rng.between(1, WORKS_MAX);
     let size = Sizes { min: 0, max: 2 * (bytes + back).min(1 << 20) / count };
@@ -63,7 +63,7 @@ fn changed(flow: &Flow, rng: &mut Rng, mtu: u32) -> Flow {
         .map(|n| 256 << n)
         .find(|size| size + 100 <= u64::from(mtu));
     let steps = largest.unwrap_or(256).ilog2() - 8;
-    let works = Works {
+    let works = WorksSpec {
         kinds,
         both_ways: back > 0,
         depth: rng.between(1, 32),
@@ -77,18 +77,18 @@ fn changed(flow: &Flow, rng: &mut Rng, mtu: u32) -> Flow {
         refill: if is_storm {
             span(rng, 1, 5 * MILLISECOND)
         } else {
-            Span(0)
+            TimeSpan(0)
         },
-        mtu: Bytes(256 << rng.below(u64::from(steps) + 1)),
+        mtu: DataSize(256 << rng.below(u64::from(steps) + 1)),
         reads: rng.between(1, 16),
         timeout: TIMEOUT,
-        ..Works::of(count, size)
+        ..WorksSpec::new(count, size)
     };
-    Flow {
+    FlowSpec {
         at: flow.at,
         family: flow.family,
         works: Some(works),
-        ..Flow::between(flow.from.clone(), flow.to.clone())
+        ..FlowSpec::between(flow.from.clone(), flow.to.clone())
     }
 }
 
@@ -103,7 +103,7 @@ fn pause(scenario: &mut Scenario, rng: &mut Rng) {
         delay: Some(span(rng, 1, MILLISECOND)),
         ..Rules::default()
     };
-    scenario.link.push(Link {
+    scenario.link.push(LinkSpec {
         name: "narrow".to_owned(),
         between: ["switch".to_owned(), far],
         both: narrow,
@@ -112,11 +112,11 @@ fn pause(scenario: &mut Scenario, rng: &mut Rng) {
         nat: None,
     });
     let xoff = rng.between(4_000, 40_000);
-    scenario.switch.push(Switch {
+    scenario.switch.push(SwitchSpec {
         name: "switch".to_owned(),
-        pfc_xoff: Some(Bytes(xoff)),
+        pfc_xoff: Some(DataSize(xoff)),
         // More than a second of data over the faster line.
-        pfc_headroom: Some(Bytes(rate.0 / 8 + 100_000)),
-        ..Switch::default()
+        pfc_headroom: Some(DataSize(rate.0 / 8 + 100_000)),
+        ..SwitchSpec::default()
     });
 }

@@ -10,7 +10,7 @@ const MAX_STEPS: f64 = 1e6;
 /// A `[[vary]]` of a sweep's file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct AxisSpec {
     key: Option<String>,
     name: Option<String>,
     values: Option<Vec<Value>>,
@@ -41,7 +41,7 @@ pub(super) struct Choice {
     pub(super) set: Vec<(String, Value)>,
 }
 
-pub(super) fn axes(written: Vec<Written>) -> Result<Vec<Axis>, ScenarioError> {
+pub(super) fn axes(written: Vec<AxisSpec>) -> Result<Vec<Axis>, ScenarioError> {
     let mut axes = Vec::<Axis>::new();
     for (number, one) in written.into_iter().enumerate() {
         let path = format!("vary[{number}]");
@@ -64,11 +64,11 @@ pub(super) fn axes(written: Vec<Written>) -> Result<Vec<Axis>, ScenarioError> {
     Ok(axes)
 }
 
-fn axis(written: Written, path: &str) -> Result<Axis, ScenarioError> {
+fn axis(written: AxisSpec, path: &str) -> Result<Axis, ScenarioError> {
     let wrong = |message: &str| ScenarioError::new(path, message);
     let forms = "give a `key` with `values`, a `key` with `from`, `to` and `step`, or a `name` with `[[vary.choice]]`";
     let (key, values) = match written {
-        Written {
+        AxisSpec {
             key: Some(key),
             values: Some(values),
             from: None,
@@ -77,7 +77,7 @@ fn axis(written: Written, path: &str) -> Result<Axis, ScenarioError> {
             choice: None,
             name,
         } => ((name.unwrap_or_else(|| key.clone()), key), values),
-        Written {
+        AxisSpec {
             key: Some(key),
             values: None,
             from: Some(from),
@@ -89,7 +89,7 @@ fn axis(written: Written, path: &str) -> Result<Axis, ScenarioError> {
             let values = range(&from, &to, step.as_ref(), path)?;
             ((name.unwrap_or_else(|| key.clone()), key), values)
         }
-        Written {
+        AxisSpec {
             key: None,
             name: Some(name),
             values: None,
@@ -190,37 +190,37 @@ pub(super) fn seeds(written: Option<&Value>) -> Result<Vec<u64>, ScenarioError> 
 pub(super) fn set(table: &mut Table, key: &str, value: Value) -> Result<(), ScenarioError> {
     let mut steps: Vec<&str> = key.split('.').collect();
     let last = steps.pop().unwrap_or_default();
-    let mut place = Place::Table(table);
+    let mut place = TomlPlace::Table(table);
     for step in steps {
         place = place.descend(step, key)?;
     }
     match place {
-        Place::Table(table) => {
+        TomlPlace::Table(table) => {
             table.insert(last.to_owned(), value);
             Ok(())
         }
-        Place::Array(values) => {
+        TomlPlace::Array(values) => {
             *element(values, last, key)? = value;
             Ok(())
         }
     }
 }
 
-enum Place<'a> {
+enum TomlPlace<'a> {
     Table(&'a mut Table),
     Array(&'a mut Vec<Value>),
 }
 
-impl<'a> Place<'a> {
+impl<'a> TomlPlace<'a> {
     /// Descends one step. A missing table is created, and a missing element is an error.
-    fn descend(self, step: &str, key: &str) -> Result<Place<'a>, ScenarioError> {
+    fn descend(self, step: &str, key: &str) -> Result<TomlPlace<'a>, ScenarioError> {
         let value = match self {
-            Place::Table(table) => table.entry(step).or_insert_with(|| Value::Table(Table::new())),
-            Place::Array(values) => element(values, step, key)?,
+            TomlPlace::Table(table) => table.entry(step).or_insert_with(|| Value::Table(Table::new())),
+            TomlPlace::Array(values) => element(values, step, key)?,
         };
         match value {
-            Value::Table(table) => Ok(Place::Table(table)),
-            Value::Array(values) => Ok(Place::Array(values)),
+            Value::Table(table) => Ok(TomlPlace::Table(table)),
+            Value::Array(values) => Ok(TomlPlace::Array(values)),
             _ => Err(ScenarioError::new(
                 key,
                 format!("`{step}` is a value and has no keys"),

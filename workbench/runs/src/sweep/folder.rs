@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hawser_documents::temporary;
 use hawser_syntax::Printable;
 
-use super::{Done, RunnerError, Task};
+use super::{RunnerError, Task, TaskResult};
 
 /// The folder of a sweep.
 #[derive(Debug)]
@@ -43,9 +43,9 @@ impl Folder {
 
     /// Returns a task's result, or `None` if it is missing or invalid.
     #[must_use]
-    pub fn get(&self, id: &str) -> Option<Done> {
+    pub fn get(&self, id: &str) -> Option<TaskResult> {
         let text = fs::read(self.result(id)).ok()?;
-        let done: Done = serde_json::from_slice(&text).ok()?;
+        let done: TaskResult = serde_json::from_slice(&text).ok()?;
         (done.id == id).then_some(done)
     }
 
@@ -53,7 +53,7 @@ impl Folder {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn keep(&self, done: &Done) -> Result<(), RunnerError> {
+    pub fn keep(&self, done: &TaskResult) -> Result<(), RunnerError> {
         let text = serde_json::to_string(done)?;
         self.write(&self.result(&done.id), Printable(text).to_string().as_bytes())
     }

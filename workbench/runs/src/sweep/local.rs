@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::runner::Answer;
-use super::{Done, Failure, Given, RunnerError};
+use super::{Failure, Given, RunnerError, TaskResult};
 
 /// The maximum number of attempts at a task whose workers die.
 pub(super) const TRIES: usize = 3;
@@ -54,7 +54,7 @@ fn tried(
     worker: StartsWorker<'_>,
     current: &mut Option<Worker>,
     number: usize,
-) -> Result<Result<Done, Failure>, RunnerError> {
+) -> Result<Result<TaskResult, Failure>, RunnerError> {
     let cannot = |error: io::Error| RunnerError::Start { program: "a worker".to_owned(), error };
     for _ in 0..TRIES {
         let running = match current {

@@ -35,7 +35,7 @@ pub use folder::Folder;
 pub use runner::{Failure, Given, RunnerError};
 use table::Column;
 pub use table::{Group, Row, Table};
-pub use task::{Done, Task};
+pub use task::{Task, TaskResult};
 
 /// The number of tasks above which a sweep is taken for a mistake.
 pub const MAX_TASKS: usize = 1_000_000;
@@ -48,9 +48,9 @@ struct File {
     seeds: Option<toml::Value>,
     engine: Option<hawser_sim::scenario::Engine>,
     #[serde(default)]
-    vary: Vec<axes::Written>,
+    vary: Vec<axes::AxisSpec>,
     #[serde(default)]
-    column: Vec<table::Written>,
+    column: Vec<table::ColumnSpec>,
 }
 
 /// A sweep: its tasks, and the columns of their results.
@@ -167,7 +167,7 @@ impl Sweep {
         Planner {
             sweep: self,
             revision,
-            known: Known { programs, digests: BTreeMap::new(), files: self.files.clone() },
+            known: DigestCache { programs, digests: BTreeMap::new(), files: self.files.clone() },
             last: None,
         }
     }
@@ -269,7 +269,7 @@ impl Sweep {
 
     /// Returns the table of these tasks' results. A task without a result has a row without figures.
     #[must_use]
-    pub fn table(&self, tasks: &[Task], result: &dyn Fn(&Task) -> Option<Done>) -> Table {
+    pub fn table(&self, tasks: &[Task], result: &dyn Fn(&Task) -> Option<TaskResult>) -> Table {
         table::table(self.axes(), &self.columns, tasks, result)
     }
 
@@ -295,14 +295,14 @@ impl Sweep {
 pub struct Planner<'a> {
     sweep: &'a Sweep,
     revision: &'a str,
-    known: Known<'a>,
+    known: DigestCache<'a>,
     /// The latest choice. Its tasks differ only in their seeds.
-    last: Option<(usize, Chosen)>,
+    last: Option<(usize, AxisChoice)>,
 }
 
 /// A choice of values.
 #[derive(Clone, Debug)]
-struct Chosen {
+struct AxisChoice {
     labels: Vec<String>,
     scenario: Arc<Scenario>,
     /// The hash of all input except the seed.
@@ -345,7 +345,7 @@ impl Planner<'_> {
         Ok(task)
     }
 
-    fn choose(&mut self, number: usize) -> Result<Chosen, SweepError> {
+    fn choose(&mut self, number: usize) -> Result<AxisChoice, SweepError> {
         let choices = self.sweep.chosen(number);
         let (scenario, text) = self.sweep.scenario(&choices)?;
         let mut hash = Sha256::new();
@@ -356,14 +356,14 @@ impl Planner<'_> {
         add(self.revision.as_bytes());
         add(text.as_bytes());
         add(crate::engine(&scenario).map_or("", Engine::name).as_bytes());
-        let digests = self.known.of(&scenario).map_err(|error| match error {
+        let digests = self.known.inputs(&scenario).map_err(|error| match error {
             Unknown::Program(error) => SweepError::Program { place: self.sweep.names_programs(), error },
             Unknown::File(error) => SweepError::Load(error),
         })?;
         for digest in digests {
             add(&digest);
         }
-        Ok(Chosen {
+        Ok(AxisChoice {
             labels: choices.iter().map(|choice| choice.label.clone()).collect(),
             scenario: Arc::new(scenario),
             hash,
@@ -379,7 +379,7 @@ impl Planner<'_> {
 
 /// Digests of programs and other files, each read once.
 #[derive(Debug)]
-struct Known<'a> {
+struct DigestCache<'a> {
     programs: &'a Programs,
     digests: BTreeMap<String, Vec<u8>>,
     files: BTreeMap<PathBuf, Vec<u8>>,
@@ -391,9 +391,9 @@ enum Unknown {
     File(LoadError),
 }
 
-impl Known<'_> {
+impl DigestCache<'_> {
     /// Returns digests of all input that a scenario reads, in a defined order.
-    fn of(&mut self, scenario: &Scenario) -> Result<Vec<Vec<u8>>, Unknown> {
+    fn inputs(&mut self, scenario: &Scenario) -> Result<Vec<Vec<u8>>, Unknown> {
         let mut digests = Vec::new();
         for name in scenario.programs() {
             digests.push(self.program(name)?);

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::runner::Answer;
-use super::{Done, Failure, Given, RunnerError, absolute};
+use super::{Failure, Given, RunnerError, TaskResult, absolute};
 
 /// The tasks of a sweep on a Ray cluster.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +94,7 @@ pub fn run(
 }
 
 /// Returns the result of a task, which must have this id.
-fn given(line: Line, id: &str) -> Result<Done, Failure> {
+fn given(line: Line, id: &str) -> Result<TaskResult, Failure> {
     let number = line.number;
     let failure = |why: String| Failure { number, why };
     let Some(answer) = line.answer else {

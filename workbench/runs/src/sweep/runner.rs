@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use hawser_sim::RunError;
 use serde::Deserialize;
 
-use super::{Done, Planner, Programs, Sweep, SweepError, Task};
+use super::{Planner, Programs, Sweep, SweepError, Task, TaskResult};
 
 /// A task has no result.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Failure {
 }
 
 /// The callback of a runner. The runner calls it once per task, with the result or the failure.
-pub type Given<'a> = &'a mut dyn FnMut(Result<Done, Failure>) -> Result<(), RunnerError>;
+pub type Given<'a> = &'a mut dyn FnMut(Result<TaskResult, Failure>) -> Result<(), RunnerError>;
 
 /// The tasks of a sweep could not be run, or their results could not be stored.
 #[derive(Debug, thiserror::Error)]
@@ -113,12 +113,12 @@ impl RunnerError {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Answer {
-    Done(Done),
+    Done(TaskResult),
     Error { error: String },
 }
 
 impl Answer {
-    pub(super) fn given(self, number: usize) -> Result<Done, Failure> {
+    pub(super) fn given(self, number: usize) -> Result<TaskResult, Failure> {
         match self {
             Answer::Done(done) => Ok(done),
             Answer::Error { error } => Err(Failure { number, why: error }),
@@ -143,10 +143,10 @@ impl Sweep {
     ///
     /// # Errors
     /// Its scenario cannot be run.
-    pub fn run(&self, task: Task, programs: &Programs) -> Result<Done, RunnerError> {
+    pub fn run(&self, task: Task, programs: &Programs) -> Result<TaskResult, RunnerError> {
         let report = crate::run_with(programs, &task.scenario, Some(task.seed), None, None)?;
         let choices = self.axes().map(str::to_owned).zip(task.choices);
-        Ok(Done {
+        Ok(TaskResult {
             id: task.id,
             choices: choices.collect(),
             seed: task.seed,

@@ -7,12 +7,12 @@ use hawser_sim::ScenarioError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::task::{Done, Task};
+use super::task::{Task, TaskResult};
 
 /// A `[[column]]` of a sweep's file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct ColumnSpec {
     name: String,
     of: String,
     by: Option<By>,
@@ -40,7 +40,7 @@ pub(super) struct Column {
     by: Option<By>,
 }
 
-pub(super) fn columns(written: Vec<Written>) -> Result<Vec<Column>, ScenarioError> {
+pub(super) fn columns(written: Vec<ColumnSpec>) -> Result<Vec<Column>, ScenarioError> {
     if written.is_empty() {
         let usual = [
             ("seconds", "seconds", None),
@@ -179,7 +179,7 @@ pub(super) fn table<'a>(
     axes: impl Iterator<Item = &'a str>,
     columns: &[Column],
     tasks: &[Task],
-    result: &dyn Fn(&Task) -> Option<Done>,
+    result: &dyn Fn(&Task) -> Option<TaskResult>,
 ) -> Table {
     let row = |task: &Task| {
         let done = result(task);
@@ -189,7 +189,7 @@ pub(super) fn table<'a>(
             id: task.id.clone(),
             choices: task.choices.clone(),
             seed: task.seed,
-            ok: done.as_ref().map(Done::is_ok),
+            ok: done.as_ref().map(TaskResult::is_ok),
             figures: columns.iter().map(figure).collect(),
         }
     };

@@ -25,7 +25,7 @@ pub struct Task {
 
 /// The result of a task's run, which is stored as a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Done {
+pub struct TaskResult {
     /// The task's id.
     pub id: String,
     /// The task's choices by axis.
@@ -36,7 +36,7 @@ pub struct Done {
     pub report: serde_json::Value,
 }
 
-impl Done {
+impl TaskResult {
     /// Returns whether the run met its expectations.
     #[must_use]
     pub fn is_ok(&self) -> bool {

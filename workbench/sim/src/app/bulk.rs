@@ -2,27 +2,27 @@
 
 use hawser_time::Instant;
 
-use super::{Script, Side};
+use super::{FlowSide, Script};
 
 /// One end of a bulk transfer.
 #[derive(Clone, Debug)]
-pub struct Bulk {
+pub struct BulkEnd {
     outgoing: u64,
     incoming: u64,
 }
 
-impl Bulk {
+impl BulkEnd {
     /// Creates one end; `forward` bytes go from client to server, `backward` bytes the other way.
     #[must_use]
-    pub fn new(side: Side, forward: u64, backward: u64) -> Bulk {
+    pub fn new(side: FlowSide, forward: u64, backward: u64) -> BulkEnd {
         match side {
-            Side::Client => Bulk { outgoing: forward, incoming: backward },
-            Side::Server => Bulk { outgoing: backward, incoming: forward },
+            FlowSide::Client => BulkEnd { outgoing: forward, incoming: backward },
+            FlowSide::Server => BulkEnd { outgoing: backward, incoming: forward },
         }
     }
 }
 
-impl Script for Bulk {
+impl Script for BulkEnd {
     fn allowance(&mut self, _now: Instant, _received: u64) -> u64 {
         self.outgoing
     }

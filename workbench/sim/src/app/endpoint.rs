@@ -1,8 +1,8 @@
 //! One end of a flow: it opens, sends, checks the data that it receives, and closes.
 
 mod account;
+mod connection_streams;
 mod refusals;
-mod within;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use hawser_engine::{Errno, Handle, Notice, RequestError, Stack};
 use hawser_ir::abi::{OPT_RECEIVE_BUFFER, OPT_SEND_BUFFER};
 use hawser_time::Instant;
 
-use super::payload::{Count, Payload};
-use super::streams::{Streams, StreamsReport};
-use super::{Carries, Script, Side};
+use super::payload::{MessageCount, Payload};
+use super::streams::{ConnectionStreams, StreamsReport};
+use super::{Carries, FlowSide, Script};
 use crate::trace::Trace;
 
 /// The number of bytes that a slow reader reads at a time, unless fewer are left.
@@ -28,7 +28,7 @@ const IN_USE_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
     /// The end waits for the other one, at its own listener or at a shared one.
-    Listen(SocketAddr, Option<Shared>),
+    Listen(SocketAddr, Option<SharedListener>),
     /// The end connects, from a local address if one is given. If both ends connect, the open is
     /// simultaneous.
     Connect {
@@ -43,7 +43,7 @@ pub enum Open {
 
 /// An end's share of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shared {
+pub struct SharedListener {
     /// The address from which its own connection comes.
     pub client: SocketAddr,
     /// The total number of connections that are expected at the listener.
@@ -64,7 +64,7 @@ pub enum Close {
 }
 
 /// The plan of one end.
-pub struct Plan {
+pub struct EndPlan {
     /// The flow's number, for the trace.
     pub flow: usize,
     /// The manner in which it opens.
@@ -102,12 +102,12 @@ pub struct Plan {
     /// The script that decides how much it sends, and when.
     pub script: Box<dyn Script>,
     /// Its side of the flow.
-    pub side: Side,
+    pub side: FlowSide,
 }
 
 /// One end of a flow, on a host.
 pub struct Endpoint {
-    plan: Plan,
+    plan: EndPlan,
     opened: bool,
     /// True while another end's connection comes first.
     waits: bool,
@@ -119,7 +119,7 @@ pub struct Endpoint {
     receive_buffer: Option<u64>,
     payload: Payload,
     /// The streams within its connection, if it carries streams.
-    streams: Option<Box<Streams>>,
+    streams: Option<Box<ConnectionStreams>>,
     /// The error with which the connection failed that carries the streams. The streams decide whether it is
     /// a fault.
     left: Option<Errno>,
@@ -162,7 +162,7 @@ pub struct EndpointReport {
     /// The SHA-256 of the bytes received.
     pub received_sha256: String,
     /// The messages that it sends and those that it receives, if they are delivered whole.
-    pub messages: Option<[Count; 2]>,
+    pub messages: Option<[MessageCount; 2]>,
     /// The streams on which it sends and those on which it receives, if the connection has streams within it.
     pub streams: Option<[StreamsReport; 2]>,
     /// True if no unexpected data arrived, and all missing data may be lost.
@@ -189,12 +189,12 @@ impl Endpoint {
     /// Creates an end with a plan. Call [`Endpoint::drive`] first at the start, then whenever
     /// [`Endpoint::wake_at`] demands it, and after each notice.
     #[must_use]
-    pub fn new(plan: Plan) -> Endpoint {
+    pub fn new(plan: EndPlan) -> Endpoint {
         let labels = [plan.outgoing.as_str(), &plan.incoming];
         let payload = Payload::new(&plan.carries, plan.seed, labels);
         let streams = match &plan.carries {
             Carries::Streams(agreed) => {
-                let streams = Streams::new(Arc::clone(agreed), plan.side, plan.flow);
+                let streams = ConnectionStreams::new(Arc::clone(agreed), plan.side, plan.flow);
                 Some(Box::new(streams))
             }
             Carries::Stream | Carries::Messages(_) | Carries::Datagrams { .. } => None,

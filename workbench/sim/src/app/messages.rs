@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hawser_time::{Instant, nanos};
 
-use super::{Script, Side};
+use super::{FlowSide, Script};
 use crate::rng::Rng;
 
 /// The messages of one direction; both ends draw the same.
@@ -22,7 +22,7 @@ pub struct Schedule {
 
 /// The time from one message to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum MessageInterval {
     /// A constant time.
     Even(Duration),
     /// Exponentially distributed times with this mean, independent of each other: a Poisson process.
@@ -33,7 +33,7 @@ impl Schedule {
     /// Draws `count` messages with sizes between the given bounds, at least 1 byte each. The first is due at
     /// once.
     #[must_use]
-    pub fn draw(count: u64, size: (u64, u64), pace: Pace, rng: &mut Rng) -> Schedule {
+    pub fn draw(count: u64, size: (u64, u64), pace: MessageInterval, rng: &mut Rng) -> Schedule {
         let mut end = 0;
         let ends = (0..count).map(|_| {
             end = u64::saturating_add(end, rng.between(size.0, size.1).max(1));
@@ -44,8 +44,10 @@ impl Schedule {
         let due = (0..count).map(|_| {
             let due = next;
             let gap = match pace {
-                Pace::Even(gap) => gap,
-                Pace::Poisson(mean) => Duration::from_nanos((nanos(mean) as f64 * rng.exponential()) as u64),
+                MessageInterval::Even(gap) => gap,
+                MessageInterval::Poisson(mean) => {
+                    Duration::from_nanos((nanos(mean) as f64 * rng.exponential()) as u64)
+                }
             };
             next = next.saturating_add(gap);
             due
@@ -81,7 +83,7 @@ impl Schedule {
 
 /// One end of a flow of messages.
 #[derive(Clone, Debug)]
-pub struct Messages {
+pub struct MessagesEnd {
     outgoing: Schedule,
     incoming: Schedule,
     /// The time at which the flow starts, for both directions.
@@ -92,19 +94,19 @@ pub struct Messages {
     times: Vec<Duration>,
 }
 
-impl Messages {
+impl MessagesEnd {
     /// Creates one end of a flow that starts at `start`; `forward` goes from client to server.
     #[must_use]
-    pub fn new(side: Side, forward: Schedule, backward: Schedule, start: Instant) -> Messages {
+    pub fn new(side: FlowSide, forward: Schedule, backward: Schedule, start: Instant) -> MessagesEnd {
         let (outgoing, incoming) = match side {
-            Side::Client => (forward, backward),
-            Side::Server => (backward, forward),
+            FlowSide::Client => (forward, backward),
+            FlowSide::Server => (backward, forward),
         };
-        Messages { outgoing, incoming, start, due: 0, come: 0, times: Vec::new() }
+        MessagesEnd { outgoing, incoming, start, due: 0, come: 0, times: Vec::new() }
     }
 }
 
-impl Script for Messages {
+impl Script for MessagesEnd {
     fn allowance(&mut self, now: Instant, _received: u64) -> u64 {
         while self.due < self.outgoing.ends.len() && self.outgoing.due(self.start, self.due) <= now {
             self.due += 1;
@@ -158,11 +160,11 @@ mod tests {
         let schedule = Schedule::draw(
             3,
             (10, 10),
-            Pace::Even(Duration::from_nanos(100)),
+            MessageInterval::Even(Duration::from_nanos(100)),
             &mut Rng::new(1, "sizes"),
         );
-        let mut client = Messages::new(Side::Client, schedule.clone(), Schedule::default(), at(1000));
-        let mut server = Messages::new(Side::Server, schedule, Schedule::default(), at(1000));
+        let mut client = MessagesEnd::new(FlowSide::Client, schedule.clone(), Schedule::default(), at(1000));
+        let mut server = MessagesEnd::new(FlowSide::Server, schedule, Schedule::default(), at(1000));
         assert_eq!(
             (client.allowance(at(1000), 0), client.wake_at()),
             (10, Some(at(1100)))
@@ -181,7 +183,12 @@ mod tests {
     fn poisson_messages_are_due_in_order_at_the_mean_pace() {
         let count = 10_000;
         let mean = Duration::from_micros(50);
-        let schedule = Schedule::draw(count, (1, 1), Pace::Poisson(mean), &mut Rng::new(3, "gaps"));
+        let schedule = Schedule::draw(
+            count,
+            (1, 1),
+            MessageInterval::Poisson(mean),
+            &mut Rng::new(3, "gaps"),
+        );
         assert!(schedule.due.is_sorted() && schedule.due[0] == Duration::ZERO);
         // The last of n - 1 gaps is due within five standard deviations, each as long as a mean gap.
         let (last, gaps) = (schedule.due[count as usize - 1].as_secs_f64(), (count - 1) as f64);
@@ -190,7 +197,7 @@ mod tests {
             (last - expected).abs() < 5.0 * mean.as_secs_f64() * gaps.sqrt(),
             "{last}"
         );
-        let even = Schedule::draw(3, (1, 1), Pace::Even(mean), &mut Rng::new(3, "gaps"));
+        let even = Schedule::draw(3, (1, 1), MessageInterval::Even(mean), &mut Rng::new(3, "gaps"));
         assert_eq!(even.due, [0, 50, 100].map(Duration::from_micros));
     }
 }

@@ -32,17 +32,17 @@ pub mod request;
 mod state;
 pub(crate) mod stream;
 pub mod streams;
-mod whole;
+mod whole_messages;
 pub mod works;
 
 pub use calls::Agent;
-pub use endpoint::{Close, Endpoint, EndpointReport, Open, Plan, Shared};
+pub use endpoint::{Close, EndPlan, Endpoint, EndpointReport, Open, SharedListener};
 pub use payload::Carries;
 pub use state::Application;
 
 /// The two ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum FlowSide {
     /// The end that connects.
     Client,
     /// The end that listens.
@@ -50,15 +50,15 @@ pub enum Side {
 }
 
 /// Both ends, the client first.
-pub(crate) const SIDES: [Side; 2] = [Side::Client, Side::Server];
+pub(crate) const SIDES: [FlowSide; 2] = [FlowSide::Client, FlowSide::Server];
 
-impl Side {
+impl FlowSide {
     /// Returns the other end.
     #[must_use]
-    pub fn other(self) -> Side {
+    pub fn other(self) -> FlowSide {
         match self {
-            Side::Client => Side::Server,
-            Side::Server => Side::Client,
+            FlowSide::Client => FlowSide::Server,
+            FlowSide::Server => FlowSide::Client,
         }
     }
 }

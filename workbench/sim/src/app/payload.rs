@@ -1,7 +1,7 @@
 //! The data that one end sends and receives, with the service that the transport promises for it.
 //!
 //! * [`stream`]: bytes, in order
-//! * [`whole`]: messages, in any order
+//! * [`whole_messages`]: messages, in any order
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use hawser_engine::{Handle, RequestError, Stack};
 use hawser_time::Instant;
 
 use super::streams::Agreed;
-use super::{Script, stream, whole};
+use super::{Script, stream, whole_messages};
 
 /// The service that the transport promises for the data of one flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct MessageSizes {
 
 /// A count of messages in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count {
+pub struct MessageCount {
     /// The number handed over by the sender, or received by the receiver.
     pub done: u64,
     /// The number of all messages.
@@ -54,12 +54,12 @@ pub struct Count {
 /// The data that one end sends, and the check of the data that arrives.
 pub(super) enum Payload {
     Stream {
-        outgoing: stream::Outgoing,
-        incoming: stream::Incoming,
+        outgoing: stream::OutgoingBytes,
+        incoming: stream::IncomingBytes,
     },
     Whole {
-        outgoing: whole::Outgoing,
-        incoming: whole::Incoming,
+        outgoing: whole_messages::OutgoingMessages,
+        incoming: whole_messages::IncomingMessages,
         carries: Carries,
         /// True once the end no longer waits for datagrams.
         gave_up: bool,
@@ -75,12 +75,12 @@ impl Payload {
     pub(super) fn new(carries: &Carries, seed: u64, [sends, receives]: [&str; 2]) -> Payload {
         match carries {
             Carries::Stream | Carries::Streams(_) => Payload::Stream {
-                outgoing: stream::Outgoing::new(seed, sends),
-                incoming: stream::Incoming::new(seed, receives),
+                outgoing: stream::OutgoingBytes::new(seed, sends),
+                incoming: stream::IncomingBytes::new(seed, receives),
             },
             Carries::Messages(sizes) | Carries::Datagrams { sizes, .. } => Payload::Whole {
-                outgoing: whole::Outgoing::new(seed, sends, sizes.outgoing.clone()),
-                incoming: whole::Incoming::new(seed, receives, sizes.incoming.clone()),
+                outgoing: whole_messages::OutgoingMessages::new(seed, sends, sizes.outgoing.clone()),
+                incoming: whole_messages::IncomingMessages::new(seed, receives, sizes.incoming.clone()),
                 carries: carries.clone(),
                 gave_up: false,
                 message: Vec::new(),
@@ -106,7 +106,7 @@ impl Payload {
     }
 
     /// Returns the counts of sent and received messages, or `None` for a stream.
-    pub(super) fn counts(&self) -> Option<[Count; 2]> {
+    pub(super) fn counts(&self) -> Option<[MessageCount; 2]> {
         let Payload::Whole {
             outgoing,
             incoming,
@@ -116,7 +116,7 @@ impl Payload {
         else {
             return None;
         };
-        let count = |done, all: &[u64]| Count { done, of: all.len() as u64 };
+        let count = |done, all: &[u64]| MessageCount { done, of: all.len() as u64 };
         Some([
             count(outgoing.count(), &sizes.outgoing),
             count(incoming.count(), &sizes.incoming),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use super::{Script, Side};
+use super::{FlowSide, Script};
 use crate::rng::Rng;
 
 /// The sizes of all exchanges; both ends draw the same.
@@ -35,8 +35,8 @@ impl Exchanges {
 
 /// One end of the exchanges.
 #[derive(Clone, Debug)]
-pub struct Request {
-    side: Side,
+pub struct RequestEnd {
+    side: FlowSide,
     exchanges: Exchanges,
     think: Duration,
     /// The number of completed exchanges (client), or of answered requests (server).
@@ -48,11 +48,11 @@ pub struct Request {
     times: Vec<Duration>,
 }
 
-impl Request {
+impl RequestEnd {
     /// Creates one end; the client waits for `think` after each answer.
     #[must_use]
-    pub fn new(side: Side, exchanges: Exchanges, think: Duration) -> Request {
-        Request {
+    pub fn new(side: FlowSide, exchanges: Exchanges, think: Duration) -> RequestEnd {
+        RequestEnd {
             side,
             exchanges,
             think,
@@ -85,16 +85,16 @@ fn ends_of(ends: &[u64], n: usize) -> u64 {
         .unwrap_or(0)
 }
 
-impl Script for Request {
+impl Script for RequestEnd {
     fn allowance(&mut self, now: Instant, received: u64) -> u64 {
         match self.side {
-            Side::Client => self.client_allowance(now),
-            Side::Server => self.server_allowance(received),
+            FlowSide::Client => self.client_allowance(now),
+            FlowSide::Server => self.server_allowance(received),
         }
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        let waits = self.side == Side::Client
+        let waits = self.side == FlowSide::Client
             && self.asked_at.is_none()
             && self.done > 0
             && self.done < self.exchanges.requests.len();
@@ -103,22 +103,22 @@ impl Script for Request {
 
     fn outgoing(&self) -> u64 {
         let ends = match self.side {
-            Side::Client => &self.exchanges.requests,
-            Side::Server => &self.exchanges.responses,
+            FlowSide::Client => &self.exchanges.requests,
+            FlowSide::Server => &self.exchanges.responses,
         };
         ends_of(ends, ends.len())
     }
 
     fn incoming(&self) -> u64 {
         let ends = match self.side {
-            Side::Client => &self.exchanges.responses,
-            Side::Server => &self.exchanges.requests,
+            FlowSide::Client => &self.exchanges.responses,
+            FlowSide::Server => &self.exchanges.requests,
         };
         ends_of(ends, ends.len())
     }
 
     fn on_received(&mut self, now: Instant, received: u64) {
-        if self.side == Side::Server {
+        if self.side == FlowSide::Server {
             return;
         }
         if let Some(asked_at) = self.asked_at
@@ -152,8 +152,8 @@ mod tests {
     fn a_client_sends_one_request_at_a_time() {
         let mut rng = Rng::new(1, "sizes");
         let exchanges = Exchanges::draw(2, (10, 10), (30, 30), &mut rng);
-        let mut client = Request::new(Side::Client, exchanges.clone(), Duration::from_nanos(5));
-        let mut server = Request::new(Side::Server, exchanges, Duration::from_nanos(5));
+        let mut client = RequestEnd::new(FlowSide::Client, exchanges.clone(), Duration::from_nanos(5));
+        let mut server = RequestEnd::new(FlowSide::Server, exchanges, Duration::from_nanos(5));
         assert_eq!((client.outgoing(), client.incoming()), (20, 60));
         assert_eq!((server.outgoing(), server.incoming()), (60, 20));
         assert_eq!(client.allowance(at(0), 0), 10);

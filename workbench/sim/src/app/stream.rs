@@ -12,15 +12,15 @@ use crate::rng::Rng;
 const CHUNK: usize = 16 * 1024;
 
 /// Makes the bytes of a direction, in order.
-struct Source {
+struct ByteSource {
     rng: Rng,
     chunk: Vec<u8>,
     used: usize,
 }
 
-impl Source {
-    fn new(seed: u64, label: &str) -> Source {
-        Source { rng: Rng::new(seed, label), chunk: vec![0; CHUNK], used: CHUNK }
+impl ByteSource {
+    fn new(seed: u64, label: &str) -> ByteSource {
+        ByteSource { rng: Rng::new(seed, label), chunk: vec![0; CHUNK], used: CHUNK }
     }
 
     /// Returns the next bytes: at least one, at most a chunk.
@@ -38,16 +38,16 @@ impl Source {
 }
 
 /// The bytes that one end sends.
-pub(crate) struct Outgoing {
-    source: Source,
+pub(crate) struct OutgoingBytes {
+    source: ByteSource,
     hash: Sha256,
     sent: u64,
 }
 
-impl Outgoing {
+impl OutgoingBytes {
     /// Creates the bytes for this label.
-    pub(crate) fn new(seed: u64, label: &str) -> Outgoing {
-        Outgoing { source: Source::new(seed, label), hash: Sha256::new(), sent: 0 }
+    pub(crate) fn new(seed: u64, label: &str) -> OutgoingBytes {
+        OutgoingBytes { source: ByteSource::new(seed, label), hash: Sha256::new(), sent: 0 }
     }
 
     /// Returns the number of bytes handed over.
@@ -83,18 +83,18 @@ impl Outgoing {
 }
 
 /// The bytes that one end receives.
-pub(crate) struct Incoming {
-    source: Source,
+pub(crate) struct IncomingBytes {
+    source: ByteSource,
     hash: Sha256,
     received: u64,
     wrong_at: Option<u64>,
 }
 
-impl Incoming {
+impl IncomingBytes {
     /// Creates the expected bytes for this label.
-    pub(crate) fn new(seed: u64, label: &str) -> Incoming {
-        Incoming {
-            source: Source::new(seed, label),
+    pub(crate) fn new(seed: u64, label: &str) -> IncomingBytes {
+        IncomingBytes {
+            source: ByteSource::new(seed, label),
             hash: Sha256::new(),
             received: 0,
             wrong_at: None,
@@ -146,9 +146,9 @@ pub(super) fn hexadecimal(hash: &Sha256) -> String {
 mod tests {
     use super::*;
 
-    fn sent(total: u64, piece: usize) -> (Vec<u8>, Outgoing) {
+    fn sent(total: u64, piece: usize) -> (Vec<u8>, OutgoingBytes) {
         let mut bytes = Vec::new();
-        let mut outgoing = Outgoing::new(1, "x");
+        let mut outgoing = OutgoingBytes::new(1, "x");
         outgoing
             .push(total, |b| {
                 let n = b.len().min(piece);
@@ -163,7 +163,7 @@ mod tests {
     fn a_stream_is_verified_for_any_split() {
         for (send_piece, receive_piece) in [(1, 70_000), (1000, 999), (70_000, 1)] {
             let (bytes, outgoing) = sent(70_001, send_piece);
-            let mut incoming = Incoming::new(1, "x");
+            let mut incoming = IncomingBytes::new(1, "x");
             bytes.chunks(receive_piece).for_each(|chunk| incoming.take(chunk));
             assert_eq!((incoming.received(), incoming.wrong_at()), (70_001, None));
             assert_eq!(incoming.sha256(), outgoing.sha256());
@@ -176,7 +176,7 @@ mod tests {
         let wrong = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = bytes.clone();
             change(&mut bytes);
-            let mut incoming = Incoming::new(1, "x");
+            let mut incoming = IncomingBytes::new(1, "x");
             bytes.chunks(777).for_each(|chunk| incoming.take(chunk));
             incoming.wrong_at()
         };
@@ -197,6 +197,6 @@ mod tests {
     fn the_digest_of_an_empty_stream_is_the_published_one() {
         // FIPS 180-4: the SHA-256 of the empty message.
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(Outgoing::new(1, "x").sha256(), empty);
+        assert_eq!(OutgoingBytes::new(1, "x").sha256(), empty);
     }
 }

@@ -29,12 +29,12 @@ pub struct Depths {
     /// The width of each span, in nanoseconds.
     width: u64,
     /// The spans in the order of time; the queue was empty after the last of them.
-    spans: Vec<Span>,
+    spans: Vec<DepthSpan>,
 }
 
 /// The bytes that waited during a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Span {
+struct DepthSpan {
     max_bytes: u64,
     /// Waiting bytes multiplied by the nanoseconds that they waited.
     byte_nanos: u128,
@@ -63,7 +63,7 @@ impl Depths {
         }
         let count = (last / self.width) as usize + 1;
         if self.spans.len() < count {
-            self.spans.resize(count, Span::default());
+            self.spans.resize(count, DepthSpan::default());
         }
         loop {
             let number = at / self.width;
@@ -109,7 +109,7 @@ impl Depths {
     /// Joins each pair of spans.
     fn double(&mut self) {
         self.width *= 2;
-        let pairs = self.spans.chunks(2).map(|pair| Span {
+        let pairs = self.spans.chunks(2).map(|pair| DepthSpan {
             max_bytes: pair.iter().map(|span| span.max_bytes).max().unwrap_or(0),
             byte_nanos: pair.iter().map(|span| span.byte_nanos).sum(),
         });

@@ -9,7 +9,7 @@
 //!
 //! | rule | file | parameters |
 //! |---|---|---|
-//! | chosen frames are lost | [`pick`] | `drop` |
+//! | chosen frames are lost | [`chosen_loss`] | `drop` |
 //! | queue and line | [`queue`] | `rate`, `queue_bytes`, `queue_packets`, `ecn_bytes`; [`queue::Port`] |
 //! | loss, single or in bursts | [`loss`] | `loss`, `burst` |
 //! | a bit flips | [`corrupt`] | `corrupt` |
@@ -20,6 +20,7 @@
 //!
 //! In addition, [`nat`] translates addresses at an end of a link.
 
+pub mod chosen_loss;
 pub mod corrupt;
 pub mod delay;
 pub mod depths;
@@ -28,7 +29,6 @@ pub mod jitter;
 pub mod loss;
 pub mod nat;
 pub mod pause;
-pub mod pick;
 mod pipe;
 pub mod queue;
 pub mod reorder;
@@ -39,7 +39,7 @@ use crate::frame::Frame;
 use crate::rng::Rng;
 
 pub use crate::scenario::Profile;
-pub use pipe::{Counters, Lost, Pipe, StageCounters};
+pub use pipe::{Counters, LossCallback, Pipe, StageCounters};
 
 /// A rule's decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,8 +146,8 @@ pub fn rules(profile: &Profile) -> Vec<Box<dyn Rule>> {
 #[must_use]
 pub fn rules_behind(port: queue::Port, profile: &Profile) -> Vec<Box<dyn Rule>> {
     let mut rules: Vec<Box<dyn Rule>> = vec![
-        Box::new(pick::Pick::default()),
-        Box::new(queue::Queue::of(port)),
+        Box::new(chosen_loss::Pick::default()),
+        Box::new(queue::Queue::for_port(port)),
         Box::new(loss::Loss::default()),
         Box::new(corrupt::Corrupt::default()),
         Box::new(duplicate::Duplicate::default()),

@@ -82,31 +82,31 @@ fn moved(address: IpAddr, times: usize) -> IpAddr {
 }
 
 /// One direction of a translator.
-pub struct Nat {
+pub struct NatDirection {
     translator: Arc<Mutex<Translator>>,
     /// True for the direction from inside to outside.
     is_out: bool,
     changed: u64,
 }
 
-impl Nat {
+impl NatDirection {
     /// Creates the direction from inside to outside, or the other one.
     #[must_use]
-    pub fn new(translator: &Arc<Mutex<Translator>>, is_out: bool) -> Nat {
-        Nat { translator: Arc::clone(translator), is_out, changed: 0 }
+    pub fn new(translator: &Arc<Mutex<Translator>>, is_out: bool) -> NatDirection {
+        NatDirection { translator: Arc::clone(translator), is_out, changed: 0 }
     }
 }
 
-impl Rule for Nat {
+impl Rule for NatDirection {
     fn name(&self) -> &'static str {
         "nat"
     }
 
     fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         let end = if self.is_out {
-            End::Source
+            TranslatedEnd::Source
         } else {
-            End::Destination
+            TranslatedEnd::Destination
         };
         let Some((headers, was)) = end.read(frame) else {
             return Verdict::Pass;
@@ -132,21 +132,21 @@ impl Rule for Nat {
 
 /// The end of a packet whose address and port are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum TranslatedEnd {
     Source,
     Destination,
 }
 
-impl End {
+impl TranslatedEnd {
     /// Returns the places of its address in the IP header, and of its port in the transport header.
     fn places(self, headers: &Headers) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
         let (at, len) = match (headers.is_v4, self) {
-            (true, End::Source) => (12, 4),
-            (true, End::Destination) => (16, 4),
-            (false, End::Source) => (8, 16),
-            (false, End::Destination) => (24, 16),
+            (true, TranslatedEnd::Source) => (12, 4),
+            (true, TranslatedEnd::Destination) => (16, 4),
+            (false, TranslatedEnd::Source) => (8, 16),
+            (false, TranslatedEnd::Destination) => (24, 16),
         };
-        let port = headers.transport + if self == End::Source { 0 } else { 2 };
+        let port = headers.transport + if self == TranslatedEnd::Source { 0 } else { 2 };
         let address = headers.network + at;
         (address..address + len, port..port + 2)
     }
@@ -256,7 +256,10 @@ mod tests {
     fn translated_answers_return_until_the_mapping_is_forgotten() {
         for (is_v4, moves, is_partial) in (0..8).map(|n| (n & 1 == 0, n & 2 == 0, n & 4 == 0)) {
             let translator = Translator::new(vec![at(20), at(10)], moves);
-            let (mut out, mut back) = (Nat::new(&translator, true), Nat::new(&translator, false));
+            let (mut out, mut back) = (
+                NatDirection::new(&translator, true),
+                NatDirection::new(&translator, false),
+            );
             let rng = &mut Rng::new(1, "nat");
             let mut sent = |now| {
                 let mut frame = packet(is_v4);
@@ -269,7 +272,7 @@ mod tests {
                 frame
             };
             let [first, same, second, third] = [at(1), at(9), at(10), at(25)].map(&mut sent);
-            let source = |frame: &Frame| End::Source.read(frame).expect("a packet").1;
+            let source = |frame: &Frame| TranslatedEnd::Source.read(frame).expect("a packet").1;
             assert_eq!(source(&first), source(&same));
             assert_ne!(source(&first).port(), 0x1151);
             assert_eq!(source(&first).ip() == source(&second).ip(), !moves);
@@ -277,18 +280,21 @@ mod tests {
             assert!(all[0] != all[1] && all[1] != all[2], "{all:?}");
             let mut answered = |now, to: &Frame| {
                 let mut frame = to.clone();
-                let (a, b) = (source(to), End::Destination.read(to).expect("a packet").1);
+                let (a, b) = (
+                    source(to),
+                    TranslatedEnd::Destination.read(to).expect("a packet").1,
+                );
                 let headers = frame.headers().expect("headers");
-                End::Source.write(&mut frame, &headers, b);
-                End::Destination.write(&mut frame, &headers, a);
+                TranslatedEnd::Source.write(&mut frame, &headers, b);
+                TranslatedEnd::Destination.write(&mut frame, &headers, a);
                 let verdict = back.apply(now, &mut frame, rng);
                 (verdict, frame)
             };
             let (verdict, answer) = answered(at(9), &first);
             assert_eq!(verdict, Verdict::Pass);
             assert_eq!(
-                End::Destination.read(&answer).map(|(_, to)| to),
-                End::Source.read(&packet(is_v4)).map(|(_, from)| from)
+                TranslatedEnd::Destination.read(&answer).map(|(_, to)| to),
+                TranslatedEnd::Source.read(&packet(is_v4)).map(|(_, from)| from)
             );
             assert!(verifies(&answer));
             assert_eq!(answered(at(10), &first).0, Verdict::Drop);
@@ -299,7 +305,10 @@ mod tests {
     #[test]
     fn packets_other_than_whole_udp_pass_unchanged() {
         let translator = Translator::new(Vec::new(), true);
-        let (mut out, mut back) = (Nat::new(&translator, true), Nat::new(&translator, false));
+        let (mut out, mut back) = (
+            NatDirection::new(&translator, true),
+            NatDirection::new(&translator, false),
+        );
         let rng = &mut Rng::new(1, "nat");
         let mut cut = packet(true);
         cut.head.truncate(25);

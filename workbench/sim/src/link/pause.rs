@@ -27,14 +27,14 @@ pub struct Ingress {
 
 #[derive(Debug, Default)]
 struct State {
-    ports: Vec<Incoming>,
+    ports: Vec<IngressPort>,
     /// Pause frames that are to be sent and have not been taken.
-    orders: Vec<Order>,
+    orders: Vec<PauseFrame>,
 }
 
 /// An ingress port.
 #[derive(Debug)]
-struct Incoming {
+struct IngressPort {
     /// The pipe that ends here, which is paused.
     pipe: usize,
     /// The pipe that leads back, which carries pause frames.
@@ -61,7 +61,7 @@ struct Account {
 
 /// A frame that requests a pause, or that ends one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct PauseFrame {
     /// The port, counted from 1.
     port: u16,
     /// The switch's priority.
@@ -99,7 +99,7 @@ impl Ingress {
         let mut state = self.state.lock();
         state
             .ports
-            .push(Incoming { pipe, back, last: Instant::ORIGIN, accounts: Default::default() });
+            .push(IngressPort { pipe, back, last: Instant::ORIGIN, accounts: Default::default() });
         u16::try_from(state.ports.len()).unwrap_or(0)
     }
 
@@ -152,7 +152,7 @@ impl Ingress {
     }
 
     /// Takes a pause frame that is to be sent, with the pipe that carries it.
-    pub fn take_order(&self) -> Option<(Order, usize)> {
+    pub fn take_order(&self) -> Option<(PauseFrame, usize)> {
         let mut state = self.state.lock();
         let order = state.orders.pop()?;
         let back = state.ports.get(usize::from(order.port) - 1)?.back;
@@ -162,7 +162,7 @@ impl Ingress {
     /// Returns the arrival time of a pause frame that alone would arrive at `at`: not before those sent
     /// earlier.
     #[must_use]
-    pub fn arrives(&self, order: Order, at: Instant) -> Instant {
+    pub fn arrives(&self, order: PauseFrame, at: Instant) -> Instant {
         let mut state = self.state.lock();
         let Some(port) = state.ports.get_mut(usize::from(order.port) - 1) else {
             return at;
@@ -173,7 +173,7 @@ impl Ingress {
 
     /// Records that a pause frame has arrived. Returns the pipe, and the precedences that it may not send
     /// from now on, one bit each.
-    pub fn obeyed(&self, order: Order, now: Instant) -> Option<(usize, u8)> {
+    pub fn obeyed(&self, order: PauseFrame, now: Instant) -> Option<(usize, u8)> {
         let mut state = self.state.lock();
         let port = state.ports.get_mut(usize::from(order.port) - 1)?;
         let account = &mut port.accounts[usize::from(order.priority)];
@@ -231,9 +231,9 @@ impl State {
     fn order(&mut self, port: u16, priority: usize, is_pause: bool) {
         let priority = priority as u8;
         // A later frame replaces one that has not been taken: both belong to the same instant.
-        let same = |order: &Order| order.port == port && order.priority == priority;
+        let same = |order: &PauseFrame| order.port == port && order.priority == priority;
         self.orders.retain(|order| !same(order));
-        self.orders.push(Order { port, priority, is_pause });
+        self.orders.push(PauseFrame { port, priority, is_pause });
     }
 }
 
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn a_pause_names_the_precedences_of_its_priority_and_is_timed() {
         let ingress = ingress(0b11, 2);
-        let order = |priority, is_pause| Order { port: 2, priority, is_pause };
+        let order = |priority, is_pause| PauseFrame { port: 2, priority, is_pause };
         assert_eq!(ingress.obeyed(order(1, true), at(10)), Some((6, 0xf0)));
         assert_eq!(ingress.obeyed(order(0, true), at(20)), Some((6, 0xff)));
         assert_eq!(ingress.obeyed(order(1, false), at(50)), Some((6, 0x0f)));

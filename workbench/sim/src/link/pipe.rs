@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use hawser_time::Instant;
 
 use super::depths::Depths;
-use super::nat::Nat;
+use super::nat::NatDirection;
 use super::queue::{Depth, Port};
 use super::{Profile, Rule, Verdict, rules, rules_behind};
 use crate::frame::Frame;
@@ -22,10 +22,10 @@ const HELD_MAX: usize = 1 << 18;
 /// call's `lost` function, with the name of the rule. [`Pipe::take_returned`] takes the frames that return to
 /// their sender.
 pub struct Pipe {
-    stages: Vec<Stage>,
+    stages: Vec<RuleState>,
     /// The numbers of the rules that may affect a frame, in order.
     active: Vec<usize>,
-    held: Held,
+    held: DelayedFrames,
     ready: VecDeque<Frame>,
     /// Frames that return to their senders.
     returned: Vec<Frame>,
@@ -34,10 +34,10 @@ pub struct Pipe {
 }
 
 /// Receives each lost frame: the time, the rule's name, the frame.
-pub type Lost<'a> = &'a mut dyn FnMut(Instant, &'static str, &Frame);
+pub type LossCallback<'a> = &'a mut dyn FnMut(Instant, &'static str, &Frame);
 
 /// A rule with its random numbers and counters.
-struct Stage {
+struct RuleState {
     rule: Box<dyn Rule>,
     rng: Rng,
     counters: StageCounters,
@@ -99,7 +99,7 @@ impl Pipe {
         profile: &Profile,
         seed: u64,
         label: &str,
-        (nat, is_out): (Nat, bool),
+        (nat, is_out): (NatDirection, bool),
     ) -> Pipe {
         let mut rules = rules_behind(port, profile);
         let place = if is_out { 0 } else { rules.len() };
@@ -110,7 +110,7 @@ impl Pipe {
     /// Creates a pipe with rules of the caller's choice.
     #[must_use]
     pub fn with_rules(rules: Vec<Box<dyn Rule>>, seed: u64, label: &str) -> Pipe {
-        let stage = |rule: Box<dyn Rule>| Stage {
+        let stage = |rule: Box<dyn Rule>| RuleState {
             rng: Rng::new(seed, &format!("{label}/{}", rule.name())),
             counters: StageCounters { name: rule.name(), ..StageCounters::default() },
             rule,
@@ -118,7 +118,7 @@ impl Pipe {
         let mut pipe = Pipe {
             stages: rules.into_iter().map(stage).collect(),
             active: Vec::new(),
-            held: Held::default(),
+            held: DelayedFrames::default(),
             ready: VecDeque::new(),
             returned: Vec::new(),
             up: true,
@@ -135,7 +135,7 @@ impl Pipe {
     }
 
     /// Offers a frame at `now`.
-    pub fn push(&mut self, now: Instant, frame: Frame, lost: Lost<'_>) {
+    pub fn push(&mut self, now: Instant, frame: Frame, lost: LossCallback<'_>) {
         self.settle(now, lost);
         self.counters.sent += 1;
         self.counters.sent_bytes += frame.len() as u64;
@@ -148,7 +148,7 @@ impl Pipe {
     }
 
     /// Takes the next frame that has come through by `now`.
-    pub fn pop(&mut self, now: Instant, lost: Lost<'_>) -> Option<Frame> {
+    pub fn pop(&mut self, now: Instant, lost: LossCallback<'_>) -> Option<Frame> {
         self.settle(now, lost);
         let frame = self.ready.pop_front()?;
         self.counters.delivered += 1;
@@ -179,7 +179,7 @@ impl Pipe {
 
     /// Changes the parameters of all rules from `now` on. Random numbers and frames in flight stay unchanged,
     /// except frames that wait for a line whose rate changes.
-    pub fn tune(&mut self, now: Instant, profile: &Profile, lost: Lost<'_>) {
+    pub fn tune(&mut self, now: Instant, profile: &Profile, lost: LossCallback<'_>) {
         self.settle(now, lost);
         for number in 0..self.stages.len() {
             let rule = &mut self.stages[number].rule;
@@ -194,7 +194,7 @@ impl Pipe {
 
     /// Holds frames of exactly these precedences, one bit each, in its queue from now on. A frame on the line
     /// is not interrupted.
-    pub fn pause(&mut self, now: Instant, precedences: u8, lost: Lost<'_>) {
+    pub fn pause(&mut self, now: Instant, precedences: u8, lost: LossCallback<'_>) {
         self.settle(now, lost);
         for number in 0..self.stages.len() {
             let freed = self.stages[number].rule.pause(now, precedences);
@@ -212,7 +212,7 @@ impl Pipe {
     }
 
     /// Cuts or restores the link. Frames in flight are lost when it is cut.
-    pub fn set_up(&mut self, now: Instant, up: bool, lost: Lost<'_>) {
+    pub fn set_up(&mut self, now: Instant, up: bool, lost: LossCallback<'_>) {
         self.settle(now, lost);
         self.up = up;
         if !up {
@@ -227,14 +227,14 @@ impl Pipe {
         }
     }
 
-    fn lose(&mut self, frames: &[Frame], now: Instant, lost: Lost<'_>) {
+    fn lose(&mut self, frames: &[Frame], now: Instant, lost: LossCallback<'_>) {
         self.counters.down += frames.len() as u64;
         frames.iter().for_each(|frame| lost(now, "down", frame));
     }
 
     /// Loses the frames that wait for the line, including the one on it. Frames that have left the queue
     /// still arrive.
-    pub fn empty_queue(&mut self, now: Instant, lost: Lost<'_>) {
+    pub fn empty_queue(&mut self, now: Instant, lost: LossCallback<'_>) {
         self.settle(now, lost);
         for number in 0..self.stages.len() {
             let Some(kept) = self.stages[number].rule.empty(now) else {
@@ -298,7 +298,7 @@ impl Pipe {
     }
 
     /// Advances all frames whose time has come, each at its own time.
-    fn settle(&mut self, now: Instant, lost: Lost<'_>) {
+    fn settle(&mut self, now: Instant, lost: LossCallback<'_>) {
         while let Some((at, _)) = self.held.first()
             && at <= now
             && let Some((at, stage, frame)) = self.held.take()
@@ -313,7 +313,7 @@ impl Pipe {
     }
 
     /// Passes a frame from rule to rule, until one keeps it.
-    fn advance(&mut self, now: Instant, from: usize, mut frame: Frame, lost: Lost<'_>) {
+    fn advance(&mut self, now: Instant, from: usize, mut frame: Frame, lost: LossCallback<'_>) {
         let first = self.active.partition_point(|number| *number < from);
         for place in first..self.active.len() {
             let i = self.active[place];
@@ -346,7 +346,7 @@ impl Pipe {
         self.ready.push_back(frame);
     }
 
-    fn hold(&mut self, at: Instant, stage: usize, frame: Frame, lost: Lost<'_>) {
+    fn hold(&mut self, at: Instant, stage: usize, frame: Frame, lost: LossCallback<'_>) {
         if self.held.len() >= HELD_MAX {
             self.counters.overflow += 1;
             return lost(at, "overflow", &frame);
@@ -357,7 +357,7 @@ impl Pipe {
 
 /// Delayed frames, each with the number of its next rule. Frames of the same time keep their order.
 #[derive(Default)]
-struct Held {
+struct DelayedFrames {
     /// The time, a running number of frames, the rule, and the frame's index.
     order: BinaryHeap<Reverse<(Instant, u64, usize, usize)>>,
     count: u64,
@@ -365,7 +365,7 @@ struct Held {
     free: Vec<usize>,
 }
 
-impl Held {
+impl DelayedFrames {
     fn len(&self) -> usize {
         self.order.len()
     }

@@ -129,7 +129,7 @@ pub struct Queue {
     fraction: u128,
     /// The contents that count against the limits. The second entry has separate limits: it counts the
     /// highest priority if packets are trimmed, and the priorities that pause their senders.
-    rooms: [Room; 2],
+    rooms: [WaitingFrames; 2],
     marked: u64,
     trimmed: u64,
     depth: Depth,
@@ -155,7 +155,7 @@ struct OnLine {
 
 /// The waiting frames, including the one on the line.
 #[derive(Clone, Copy, Debug, Default)]
-struct Room {
+struct WaitingFrames {
     packets: u64,
     bytes: u64,
 }
@@ -163,7 +163,7 @@ struct Room {
 impl Queue {
     /// Creates the queue of a device's port.
     #[must_use]
-    pub fn of(port: Port) -> Queue {
+    pub fn for_port(port: Port) -> Queue {
         let mut waiting = Vec::new();
         waiting.resize_with(usize::from(port.priorities.max(1)), Band::default);
         Queue { port, waiting, ..Queue::default() }

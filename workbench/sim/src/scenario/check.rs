@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::{
-    At, Bytes, Connection, Ends, Flow, Host, Hosts, Link, Opening, Pairs, Rules, Scenario, ScenarioError,
-    Span, Switch,
+    Connection, DataSize, FlowHosts, FlowSpec, HostSelector, HostSpec, LinkSpec, Opening, Pairs, Rules,
+    Scenario, ScenarioError, ScheduledChange, SwitchSpec, TimeSpan,
 };
 use crate::scenario::paths::Graph;
 use crate::traffic::{KINDS, Traffic};
@@ -27,7 +27,7 @@ const EXCHANGES_MAX: u64 = 10_000_000;
 /// The minimum number of bytes to which a packet is trimmed: an IPv4 header with all options.
 const TRIM_MIN: u64 = 60;
 /// The maximum duration of a scenario: one year.
-const DURATION_MAX: Span = Span(365 * 24 * 60 * 60_000_000_000);
+const DURATION_MAX: TimeSpan = TimeSpan(365 * 24 * 60 * 60_000_000_000);
 /// The first port that is assigned.
 pub(super) const FIRST_PORT: u16 = 7001;
 
@@ -91,7 +91,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
 
 const PROGRAM_HINT: &str = "the path of a .mtp or .so file, or the name of a built-in program";
 
-fn check_hosts(hosts: &[Host]) -> Checked {
+fn check_hosts(hosts: &[HostSpec]) -> Checked {
     let mut names = BTreeSet::new();
     let mut owners = BTreeMap::new();
     for (i, host) in hosts.iter().enumerate() {
@@ -107,7 +107,7 @@ fn check_hosts(hosts: &[Host]) -> Checked {
             return Err(ScenarioError::new(at("mtu"), message));
         }
         check_priorities(host.priorities, at("priorities"))?;
-        if host.device_queue == Some(Bytes(0)) {
+        if host.device_queue == Some(DataSize(0)) {
             let error =
                 ScenarioError::new(at("device_queue"), "a device without room for a byte cannot send");
             return Err(error.with_hint("device_queue = \"3kB\": two packets of 1500 bytes"));
@@ -152,9 +152,9 @@ fn check_priorities(priorities: u8, path: String) -> Checked {
 }
 
 /// Checks that the settings of a switch's ports are consistent.
-fn check_ports_of(switch: &Switch, path: &str) -> Checked {
+fn check_ports_of(switch: &SwitchSpec, path: &str) -> Checked {
     check_priorities(switch.priorities, format!("{path}.priorities"))?;
-    if switch.buffer == Some(Bytes(0)) {
+    if switch.buffer == Some(DataSize(0)) {
         let message = "a buffer without room for a byte forwards no packet";
         return Err(ScenarioError::new(format!("{path}.buffer"), message));
     }
@@ -165,7 +165,7 @@ fn check_ports_of(switch: &Switch, path: &str) -> Checked {
         );
         return Err(error.with_hint("buffer = \"1MiB\""));
     }
-    let Some(Bytes(to)) = switch.trim_to else {
+    let Some(DataSize(to)) = switch.trim_to else {
         if switch.return_to_sender {
             let error = ScenarioError::new(
                 format!("{path}.return_to_sender"),
@@ -231,7 +231,7 @@ fn check_rules(rules: &Rules, path: &str) -> Checked {
 
 fn check_changes(nodes: &Nodes<'_>) -> Checked {
     let scenario = nodes.scenario;
-    let labels: Vec<String> = scenario.link.iter().map(Link::label).collect();
+    let labels: Vec<String> = scenario.link.iter().map(LinkSpec::label).collect();
     let known: BTreeSet<&String> = labels.iter().collect();
     for (i, at) in scenario.at.iter().enumerate() {
         if at.time > scenario.duration {
@@ -262,7 +262,7 @@ fn check_changes(nodes: &Nodes<'_>) -> Checked {
 
 /// Checks a change by which a host or a switch goes down or comes up again: it has neither a link's name nor
 /// rules.
-fn check_fall(nodes: &Nodes<'_>, at: &At, node: &str, i: usize) -> Checked {
+fn check_fall(nodes: &Nodes<'_>, at: &ScheduledChange, node: &str, i: usize) -> Checked {
     let rules = [&at.both, &at.forward, &at.backward];
     let is_more = at.host.is_some() && at.switch.is_some() || !at.link.is_empty();
     if at.host.is_some() {
@@ -301,7 +301,7 @@ fn check_flows(nodes: &Nodes<'_>) -> Checked {
         let message = format!("more than {EXCHANGES_MAX} exchanges and messages");
         return Err(ScenarioError::new("flow", message));
     }
-    let graph = Graph::of(scenario);
+    let graph = Graph::from_scenario(scenario);
     for (i, flow) in scenario.flow.iter().enumerate() {
         check_flow(nodes, flow, &graph, &format!("flow[{i}]"))?;
     }
@@ -309,7 +309,7 @@ fn check_flows(nodes: &Nodes<'_>) -> Checked {
 }
 
 /// Returns a caller and a server of a flow that no path joins, or a host that would connect to itself.
-fn without_path(nodes: &Nodes<'_>, flow: &Flow, graph: &Graph) -> Option<[usize; 2]> {
+fn without_path(nodes: &Nodes<'_>, flow: &FlowSpec, graph: &Graph) -> Option<[usize; 2]> {
     let (from, to) = (flow.from.names(), flow.to.names());
     let number = |name: &String| nodes.number(name).unwrap_or(0);
     if graph.joins_all(from.iter().chain(to).map(number)) {
@@ -329,7 +329,7 @@ fn without_path(nodes: &Nodes<'_>, flow: &Flow, graph: &Graph) -> Option<[usize;
     pairs.find(|[from, to]| from == to || !graph.reaches(*from, *to))
 }
 
-fn check_flow(nodes: &Nodes<'_>, flow: &Flow, graph: &Graph, path: &str) -> Checked {
+fn check_flow(nodes: &Nodes<'_>, flow: &FlowSpec, graph: &Graph, path: &str) -> Checked {
     let scenario = nodes.scenario;
     known_hosts(nodes, &flow.from, &format!("{path}.from"))?;
     known_hosts(nodes, &flow.to, &format!("{path}.to"))?;
@@ -388,7 +388,7 @@ fn check_flow(nodes: &Nodes<'_>, flow: &Flow, graph: &Graph, path: &str) -> Chec
         .try_for_each(|(_, kind)| kind.check(scenario, flow, path))
 }
 
-fn check_application(flow: &Flow, path: &str) -> Checked {
+fn check_application(flow: &FlowSpec, path: &str) -> Checked {
     if flow.kinds().count() != 1 {
         let kinds = KINDS.join("`, `");
         let error = ScenarioError::new(path, format!("a flow has exactly one of `{kinds}`"));
@@ -403,14 +403,14 @@ fn check_ports(scenario: &Scenario) -> Checked {
     let (mut first, mut pairs) = (BTreeMap::new(), BTreeSet::new());
     for (flow, ends) in scenario.ends()?.iter().enumerate() {
         match ends {
-            Ends::Connections(connections) => {
+            FlowHosts::Connections(connections) => {
                 for connection in connections {
                     check_client_port(scenario, connection, &mut pairs)?;
                     let before = *first.entry(connection.server).or_insert(flow);
                     check_server_port(scenario, connection, before)?;
                 }
             }
-            Ends::Calls(calling) => {
+            FlowHosts::Calls(calling) => {
                 for (host, address) in calling.callers.iter().chain(&calling.servers) {
                     check_not_zero(flow, *address)?;
                     if *first.entry(*address).or_insert(flow) != flow {
@@ -498,7 +498,7 @@ fn check_server_port(scenario: &Scenario, connection: &Connection, before: usize
 }
 
 /// Checks that the hosts exist and differ.
-fn known_hosts(nodes: &Nodes<'_>, hosts: &Hosts, path: &str) -> Checked {
+fn known_hosts(nodes: &Nodes<'_>, hosts: &HostSelector, path: &str) -> Checked {
     let names = hosts.names();
     if let [name] = names {
         return known_host(nodes, name, path.to_owned()).map(|_| ());
@@ -555,7 +555,7 @@ fn known_node(nodes: &Nodes<'_>, name: &str, path: String) -> Checked {
     Err(error.with_hint(there_are("hosts and switches", name, hosts.chain(switches))))
 }
 
-impl Host {
+impl HostSpec {
     /// Returns its addresses with prefix lengths, or the default addresses of the host with this number.
     ///
     /// # Errors
@@ -592,7 +592,7 @@ impl Scenario {
     #[must_use]
     pub fn ports(&self) -> Vec<Option<std::ops::RangeInclusive<u16>>> {
         let mut next = Some(FIRST_PORT);
-        let range = |flow: &Flow| {
+        let range = |flow: &FlowSpec| {
             let first = flow.port.or(next)?;
             let count = if flow.one_port { 1 } else { flow.count };
             let last = u16::try_from(u64::from(first) + count.saturating_sub(1)).ok()?;

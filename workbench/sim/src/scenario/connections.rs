@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use super::{Flow, Hosts as Names, Opening, Pairs, Scenario, ScenarioError};
+use super::{FlowSpec, HostSelector as Names, Opening, Pairs, Scenario, ScenarioError};
 
 /// The first port of a client whose server's port is shared. It is below the ports that stacks choose by
 /// themselves.
@@ -12,19 +12,19 @@ const FIRST_CLIENT_PORT: u16 = 20_001;
 
 /// The ends of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ends {
+pub enum FlowHosts {
     /// Connections, in the order of clients, then of servers.
     Connections(Vec<Connection>),
     /// Hosts that call one another.
-    Calls(Calling),
+    Calls(CallHosts),
 }
 
-impl Ends {
+impl FlowHosts {
     /// Returns its connections; calls have none.
     pub(crate) fn connections(&self) -> &[Connection] {
         match self {
-            Ends::Connections(connections) => connections,
-            Ends::Calls(_) => &[],
+            FlowHosts::Connections(connections) => connections,
+            FlowHosts::Calls(_) => &[],
         }
     }
 }
@@ -32,7 +32,7 @@ impl Ends {
 /// The hosts of a flow of calls, each with the address of its endpoint. Its size grows with the number of
 /// hosts, not of pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Calling {
+pub struct CallHosts {
     /// The calling hosts, each with the address of its endpoint.
     pub callers: Vec<(usize, SocketAddr)>,
     /// The called hosts, each with the address of its endpoint.
@@ -62,12 +62,12 @@ pub struct Connection {
 }
 
 /// The hosts of a scenario by the names that its flows use.
-struct Hosts<'a> {
+struct HostTable<'a> {
     numbers: BTreeMap<&'a str, usize>,
     addresses: Vec<Vec<IpAddr>>,
 }
 
-impl Hosts<'_> {
+impl HostTable<'_> {
     fn number(&self, name: &str) -> usize {
         self.numbers.get(name).copied().unwrap_or(0)
     }
@@ -78,12 +78,12 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns an error if the hosts of a flow have no addresses of a common family, or if ports run out.
-    pub fn ends(&self) -> Result<Vec<Ends>, ScenarioError> {
+    pub fn ends(&self) -> Result<Vec<FlowHosts>, ScenarioError> {
         let addresses = self.host.iter().enumerate().map(|(number, host)| {
             let addresses = host.parsed_addresses(number)?;
             Ok(addresses.into_iter().map(|(address, _)| address).collect())
         });
-        let hosts = Hosts {
+        let hosts = HostTable {
             numbers: self.host_numbers(),
             addresses: addresses.collect::<Result<_, ScenarioError>>()?,
         };
@@ -93,25 +93,25 @@ impl Scenario {
             let none = || ScenarioError::new(format!("{path}.port"), "no port is left");
             let ports = ports.ok_or_else(none)?;
             match of.needs_connections() {
-                true => connections((flow, of), &hosts, &ports, &path).map(Ends::Connections),
-                false => Calling::of(of, &hosts, *ports.start(), &path).map(Ends::Calls),
+                true => connections((flow, of), &hosts, &ports, &path).map(FlowHosts::Connections),
+                false => CallHosts::new(of, &hosts, *ports.start(), &path).map(FlowHosts::Calls),
             }
         });
-        let mut ends = ends.collect::<Result<Vec<Ends>, ScenarioError>>()?;
+        let mut ends = ends.collect::<Result<Vec<FlowHosts>, ScenarioError>>()?;
         self.share(&mut ends);
         Ok(ends)
     }
 
     /// Counts the connections to each address and port, and assigns distinct client ports to those that share
     /// one.
-    fn share(&self, ends: &mut [Ends]) {
+    fn share(&self, ends: &mut [FlowHosts]) {
         let mut sharing = BTreeMap::<SocketAddr, usize>::new();
-        for connection in ends.iter().flat_map(Ends::connections) {
+        for connection in ends.iter().flat_map(FlowHosts::connections) {
             *sharing.entry(connection.server).or_default() += 1;
         }
         let all = ends.iter_mut().flat_map(|ends| match ends {
-            Ends::Connections(connections) => connections.iter_mut(),
-            Ends::Calls(_) => [].iter_mut(),
+            FlowHosts::Connections(connections) => connections.iter_mut(),
+            FlowHosts::Calls(_) => [].iter_mut(),
         });
         for (index, connection) in all.enumerate() {
             connection.sharing = sharing[&connection.server];
@@ -145,8 +145,8 @@ fn addresses_of([from, to]: [&[IpAddr]; 2], family: Option<u8>) -> Option<(IpAdd
 
 /// Returns the connections of a flow.
 fn connections(
-    (flow, of): (usize, &Flow),
-    hosts: &Hosts<'_>,
+    (flow, of): (usize, &FlowSpec),
+    hosts: &HostTable<'_>,
     ports: &RangeInclusive<u16>,
     path: &str,
 ) -> Result<Vec<Connection>, ScenarioError> {
@@ -187,8 +187,13 @@ fn connections(
     Ok(all)
 }
 
-impl Calling {
-    fn of(flow: &Flow, hosts: &Hosts<'_>, port: u16, path: &str) -> Result<Calling, ScenarioError> {
+impl CallHosts {
+    fn new(
+        flow: &FlowSpec,
+        hosts: &HostTable<'_>,
+        port: u16,
+        path: &str,
+    ) -> Result<CallHosts, ScenarioError> {
         let (from, to) = (flow.from.names(), flow.to.names());
         let address = |name: &String, family: u8| {
             let mut addresses = hosts.addresses[hosts.number(name)].iter();
@@ -222,7 +227,7 @@ impl Calling {
         };
         let calls = |name: &&String| to.len() > 1 || own(name).is_none();
         let from = || from.iter().filter(calls);
-        Ok(Calling {
+        Ok(CallHosts {
             callers: from().filter_map(at_port).collect(),
             servers: to.iter().filter_map(at_port).collect(),
             pairs: flow.pairs,
@@ -260,7 +265,7 @@ impl Calling {
     }
 }
 
-impl Flow {
+impl FlowSpec {
     /// Returns the pairs of connecting hosts, in the order of clients, then of servers.
     pub fn pairs(&self) -> impl Iterator<Item = (&String, &String)> {
         let (from, to) = (self.from.names(), self.to.names());

@@ -1,13 +1,13 @@
 //! Defaults that are not zero.
 
-use super::{Bytes, Share, Span};
+use super::{DataSize, Share, TimeSpan};
 
 pub(crate) fn seed() -> u64 {
     1
 }
 
-pub(crate) fn duration() -> Span {
-    Span(60_000_000_000)
+pub(crate) fn duration() -> TimeSpan {
+    TimeSpan(60_000_000_000)
 }
 
 pub(crate) fn idle_packets() -> u64 {
@@ -38,11 +38,11 @@ pub(crate) fn posted() -> u64 {
     16
 }
 
-pub(crate) fn path_mtu() -> Bytes {
-    Bytes(1024)
+pub(crate) fn path_mtu() -> DataSize {
+    DataSize(1024)
 }
 
 /// The default of queue pairs (IBA, 9.7.6.1.3: 4.096 µs · 2^14).
-pub(crate) fn pair_timeout() -> Span {
-    Span(67_000_000)
+pub(crate) fn pair_timeout() -> TimeSpan {
+    TimeSpan(67_000_000)
 }

@@ -14,9 +14,9 @@ const NUMBER_MAX: u64 = u32::MAX as u64;
 /// One host by its name, or a list or a range of hosts. A flow is opened from each of them, or to each of
 /// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hosts(Vec<String>);
+pub struct HostSelector(Vec<String>);
 
-impl Hosts {
+impl HostSelector {
     /// Returns the names, at least one.
     #[must_use]
     pub fn names(&self) -> &[String] {
@@ -31,8 +31,8 @@ impl Hosts {
 
     /// Creates a list of hosts, or returns `None` if it is empty.
     #[must_use]
-    pub fn several(names: Vec<String>) -> Option<Hosts> {
-        (!names.is_empty()).then_some(Hosts(names))
+    pub fn several(names: Vec<String>) -> Option<HostSelector> {
+        (!names.is_empty()).then_some(HostSelector(names))
     }
 }
 
@@ -61,38 +61,38 @@ fn expand(name: &str) -> Result<Vec<String>, String> {
     Ok((first..=last).map(|number| format!("{prefix}{number}")).collect())
 }
 
-impl From<&str> for Hosts {
-    fn from(name: &str) -> Hosts {
-        Hosts(vec![name.to_owned()])
+impl From<&str> for HostSelector {
+    fn from(name: &str) -> HostSelector {
+        HostSelector(vec![name.to_owned()])
     }
 }
 
-impl From<String> for Hosts {
-    fn from(name: String) -> Hosts {
-        Hosts(vec![name])
+impl From<String> for HostSelector {
+    fn from(name: String) -> HostSelector {
+        HostSelector(vec![name])
     }
 }
 
 /// Compares with a single host.
-impl PartialEq<str> for Hosts {
+impl PartialEq<str> for HostSelector {
     fn eq(&self, name: &str) -> bool {
         self.0 == [name]
     }
 }
 
-impl PartialEq<&str> for Hosts {
+impl PartialEq<&str> for HostSelector {
     fn eq(&self, name: &&str) -> bool {
         self.0 == [*name]
     }
 }
 
-impl fmt::Display for Hosts {
+impl fmt::Display for HostSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(", "))
     }
 }
 
-impl Serialize for Hosts {
+impl Serialize for HostSelector {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0[..] {
             [name] => serializer.serialize_str(name),
@@ -101,27 +101,27 @@ impl Serialize for Hosts {
     }
 }
 
-impl<'de> Deserialize<'de> for Hosts {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hosts, D::Error> {
+impl<'de> Deserialize<'de> for HostSelector {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HostSelector, D::Error> {
         struct Names;
 
         impl<'de> Visitor<'de> for Names {
-            type Value = Hosts;
+            type Value = HostSelector;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of a host, or a list of names")
             }
 
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Hosts, E> {
-                expand(name).map(Hosts).map_err(E::custom)
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<HostSelector, E> {
+                expand(name).map(HostSelector).map_err(E::custom)
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Hosts, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<HostSelector, A::Error> {
                 let mut all = Vec::new();
                 while let Some(name) = names.next_element::<String>()? {
                     all.extend(expand(&name).map_err(de::Error::custom)?);
                 }
-                Hosts::several(all).ok_or_else(|| de::Error::custom("the list contains no host"))
+                HostSelector::several(all).ok_or_else(|| de::Error::custom("the list contains no host"))
             }
         }
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::units::Span;
-use super::{Flow, Link, Scenario, ScenarioError, is_default};
+use super::units::TimeSpan;
+use super::{FlowSpec, LinkSpec, Scenario, ScenarioError, is_default};
 
 /// The maximum number of rebindings.
 const REBINDS_MAX: usize = 1000;
@@ -11,19 +11,19 @@ const REBINDS_MAX: usize = 1000;
 /// A translator: the other end of the link sees UDP packets come from a port that the translator has chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Nat {
+pub struct NatSpec {
     /// The host behind it; by default the first end of the link.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub inside: String,
     /// The times at which it forgets its choices and chooses other ports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rebind: Vec<Span>,
+    pub rebind: Vec<TimeSpan>,
     /// True if it also changes its address each time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub moves: bool,
 }
 
-impl Link {
+impl LinkSpec {
     /// Returns the host behind its translator, if it has one.
     #[must_use]
     pub fn inside(&self) -> Option<&String> {
@@ -44,7 +44,7 @@ impl Scenario {
             .any(|link| link.inside().is_some_and(|inside| inside == host))
     }
 
-    pub(super) fn check_nat(&self, link: &Link, path: &str) -> Result<(), ScenarioError> {
+    pub(super) fn check_nat(&self, link: &LinkSpec, path: &str) -> Result<(), ScenarioError> {
         let (Some(nat), Some(inside)) = (&link.nat, link.inside()) else {
             return Ok(());
         };
@@ -71,7 +71,7 @@ impl Scenario {
     }
 
     /// Checks that no flow connects to a host behind a translator.
-    pub(super) fn check_outside(&self, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
+    pub(super) fn check_outside(&self, flow: &FlowSpec, path: &str) -> Result<(), ScenarioError> {
         let servers = flow.to.names().iter();
         match servers.into_iter().find(|host| self.is_inside(host)) {
             None => Ok(()),

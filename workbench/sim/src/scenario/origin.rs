@@ -7,7 +7,7 @@ use super::{Scenario, ScenarioError};
 
 /// The origin of a scenario. It does not affect the equality of two scenarios.
 #[derive(Clone, Default)]
-pub struct Origin {
+pub struct ScenarioOrigin {
     /// The text of its file, if known.
     text: Option<Arc<str>>,
     /// The number of hosts that its topology creates, each with a link; they are the first hosts.
@@ -18,13 +18,13 @@ pub struct Origin {
     pub(super) links: usize,
 }
 
-impl PartialEq for Origin {
-    fn eq(&self, _: &Origin) -> bool {
+impl PartialEq for ScenarioOrigin {
+    fn eq(&self, _: &ScenarioOrigin) -> bool {
         true
     }
 }
 
-impl fmt::Debug for Origin {
+impl fmt::Debug for ScenarioOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Origin").finish_non_exhaustive()
     }
@@ -37,7 +37,7 @@ impl Scenario {
     }
 }
 
-impl Origin {
+impl ScenarioOrigin {
     /// Returns an error with the key that the file has, and with its line if the text is known.
     #[must_use]
     pub fn place(&self, error: ScenarioError) -> ScenarioError {

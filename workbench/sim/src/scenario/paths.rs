@@ -44,7 +44,7 @@ impl Graph {
 
     /// Returns the graph of a scenario: its hosts, then its switches. Links to unknown names are omitted.
     #[must_use]
-    pub fn of(scenario: &Scenario) -> Graph {
+    pub fn from_scenario(scenario: &Scenario) -> Graph {
         let hosts = scenario.host.iter().map(|host| (host.name.as_str(), false));
         let switches = scenario.switch.iter().map(|switch| (switch.name.as_str(), true));
         let (names, forwards): (Vec<&str>, Vec<bool>) = hosts.chain(switches).unzip();

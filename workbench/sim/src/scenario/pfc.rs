@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{At, Bytes, Link, Profile, Rate, Scenario, ScenarioError, Span, Switch};
+use super::{
+    DataSize, LinkSpec, Profile, Rate, Scenario, ScenarioError, ScheduledChange, SwitchSpec, TimeSpan,
+};
 
 type Checked = Result<(), ScenarioError>;
 
@@ -29,11 +31,11 @@ pub struct Thresholds {
 const HEADROOM_HINT: &str = "2 × delay × rate / 8 + 64 bytes + 2 packets, and the byte less than a packet that one may \
                              exceed pfc_xoff by: pfc_headroom = \"20kB\"";
 
-impl Switch {
+impl SwitchSpec {
     /// Returns its thresholds, if it pauses.
     #[must_use]
     pub fn thresholds(&self) -> Option<Thresholds> {
-        let Bytes(xoff) = self.pfc_xoff?;
+        let DataSize(xoff) = self.pfc_xoff?;
         let lossless = match &self.pfc_priorities {
             None => u8::MAX,
             Some(some) => some.iter().fold(0, |bits, priority| bits | 1 << (priority & 7)),
@@ -50,7 +52,7 @@ impl Switch {
     /// Checks that its thresholds are consistent.
     pub(super) fn check_pfc(&self, path: &str) -> Checked {
         let error = |key: &str, message: String| ScenarioError::new(format!("{path}.{key}"), message);
-        let Some(Bytes(xoff)) = self.pfc_xoff else {
+        let Some(DataSize(xoff)) = self.pfc_xoff else {
             let others = [
                 ("pfc_xon", self.pfc_xon.is_some()),
                 ("pfc_headroom", self.pfc_headroom.is_some()),
@@ -68,7 +70,7 @@ impl Switch {
             let message = "a sender that may send no byte would never send".to_owned();
             return Err(error("pfc_xoff", message).with_hint("pfc_xoff = \"50kB\""));
         }
-        if let Some(Bytes(xon)) = self.pfc_xon.filter(|xon| xon.0 >= xoff) {
+        if let Some(DataSize(xon)) = self.pfc_xon.filter(|xon| xon.0 >= xoff) {
             let message = format!("{xon} bytes are not below the {xoff} of `pfc_xoff`");
             return Err(error("pfc_xon", message).with_hint("by default it is half of `pfc_xoff`"));
         }
@@ -97,7 +99,7 @@ impl Switch {
 }
 
 /// The bytes that arrive over a line after a switch has requested a pause.
-struct Need {
+struct Headroom {
     /// The bytes in flight during both delays.
     under_way: u64,
     /// The bytes that arrive while the frame on the line back and the pause frame leave.
@@ -109,10 +111,10 @@ struct Need {
     rate: Rate,
 }
 
-impl Need {
+impl Headroom {
     /// Computes the need for a line towards a switch, with the line back, and the largest packets on both. It
     /// is `None` for a line without a rate.
-    fn of(towards: &Profile, back: &Profile, [packet, packet_back]: [u64; 2]) -> Option<Need> {
+    fn new(towards: &Profile, back: &Profile, [packet, packet_back]: [u64; 2]) -> Option<Headroom> {
         let rate = towards.rate?;
         let delay = towards
             .delay
@@ -122,7 +124,7 @@ impl Need {
             u64::try_from((of * u128::from(rate)).div_ceil(whole)).unwrap_or(u64::MAX)
         };
         let bits = u128::from(PAUSE_BYTES + packet_back);
-        Some(Need {
+        Some(Headroom {
             // A year is below 2^55 nanoseconds, and a rate has 64 bits.
             under_way: share(delay.as_nanos(), 8_000_000_000),
             answer: back.rate.map_or(0, |back| share(bits, u128::from(back))),
@@ -159,12 +161,12 @@ impl Scenario {
         if pausing.is_empty() {
             return Ok(());
         }
-        let mut changes: BTreeMap<&str, Vec<&At>> = BTreeMap::new();
+        let mut changes: BTreeMap<&str, Vec<&ScheduledChange>> = BTreeMap::new();
         for at in self.at.iter().filter(|at| at.node().is_none()) {
             changes.entry(&at.link).or_default().push(at);
         }
         changes.values_mut().for_each(|all| all.sort_by_key(|at| at.time));
-        let mut worst: Option<(u64, usize, String, Need)> = None;
+        let mut worst: Option<(u64, usize, String, Headroom)> = None;
         for link in &self.link {
             let changes = changes.get(link.label().as_str());
             let changes = changes.map_or(&[][..], Vec::as_slice);
@@ -189,7 +191,12 @@ impl Scenario {
     }
 
     /// Returns the need of a link towards one of its ends: initially, and after each of its changes.
-    fn needs(&self, link: &Link, end: usize, changes: &[&At]) -> Vec<(Option<Span>, Need)> {
+    fn needs(
+        &self,
+        link: &LinkSpec,
+        end: usize,
+        changes: &[&ScheduledChange],
+    ) -> Vec<(Option<TimeSpan>, Headroom)> {
         let mut directions = [Profile::default(), Profile::default()];
         let largest = |name: &String| {
             let host = self.host_number(name).map(|number| &self.host[number]);
@@ -209,12 +216,12 @@ impl Scenario {
             }
             // Forward is towards the second end.
             let [towards, back] = [&directions[1 - end], &directions[end]];
-            needs.extend(Need::of(towards, back, packets).map(|need| (time, need)));
+            needs.extend(Headroom::new(towards, back, packets).map(|need| (time, need)));
         }
         needs
     }
 
-    fn too_small(&self, switch: usize, place: &str, need: &Need) -> ScenarioError {
+    fn too_small(&self, switch: usize, place: &str, need: &Headroom) -> ScenarioError {
         let bytes = need.bytes();
         let given = self.switch[switch].pfc_headroom.map_or(0, |headroom| headroom.0);
         let message = format!(
@@ -224,7 +231,7 @@ impl Scenario {
             "pfc_headroom = {bytes}: {} bytes under way in {} there and back at {}, {} while a pause and the packet \
              before it leave, a packet of {} on the line, and {} by which one may exceed `pfc_xoff`",
             need.under_way,
-            Span(u64::try_from(need.delay.as_nanos()).unwrap_or(u64::MAX)),
+            TimeSpan(u64::try_from(need.delay.as_nanos()).unwrap_or(u64::MAX)),
             need.rate,
             need.answer,
             need.packet,
@@ -234,7 +241,7 @@ impl Scenario {
     }
 
     /// Checks that the senders to a switch that pauses have queues in which frames can wait.
-    pub(super) fn check_paused(&self, link: &Link, path: &str) -> Checked {
+    pub(super) fn check_paused(&self, link: &LinkSpec, path: &str) -> Checked {
         for (rules, end) in [(&link.forward, 1), (&link.backward, 0)] {
             let name = &link.between[end];
             let pauses = self

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Profile, ScenarioError, Share, defaults, is_default, is_one};
+use super::{DataSize, Profile, ScenarioError, Share, defaults, is_default, is_one};
 
 /// A switch: it stores frames and forwards them to their destinations, along shortest paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Switch {
+pub struct SwitchSpec {
     /// Its name, which must differ from those of hosts.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -16,20 +16,20 @@ pub struct Switch {
     pub priorities: u8,
     /// The maximum number of bytes that wait at each port, or at all ports together if the buffer is shared.
     /// Packets that do not fit are lost, or trimmed.
-    pub buffer: Option<Bytes>,
+    pub buffer: Option<DataSize>,
     /// True if all ports share the buffer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shared: bool,
     /// The number of bytes ahead of a packet, at its port, from which on it is marked (ECN).
-    pub mark_above: Option<Bytes>,
+    pub mark_above: Option<DataSize>,
     /// The number of bytes from which on all packets are marked, if there is such a threshold. The marked
     /// share rises linearly from `mark_above`, to `mark_share` at this threshold (as in DCQCN: Zhu and
     /// others, SIGCOMM 2015, Figure 5).
-    pub mark_all_above: Option<Bytes>,
+    pub mark_all_above: Option<DataSize>,
     /// The share of packets that are marked just below `mark_all_above`.
     pub mark_share: Option<Share>,
     /// The number of bytes to which packets that find their queue full are trimmed.
-    pub trim_to: Option<Bytes>,
+    pub trim_to: Option<DataSize>,
     /// True if packets that do not fit even when trimmed return to their senders.
     #[serde(default, skip_serializing_if = "is_default")]
     pub return_to_sender: bool,
@@ -38,18 +38,18 @@ pub struct Switch {
     pub spray: Option<Spray>,
     /// The number of waiting bytes, by port of arrival and priority, at which the sender is asked to pause
     /// (PFC).
-    pub pfc_xoff: Option<Bytes>,
+    pub pfc_xoff: Option<DataSize>,
     /// The number of bytes at which the sender is asked to resume; by default half of `pfc_xoff`.
-    pub pfc_xon: Option<Bytes>,
+    pub pfc_xon: Option<DataSize>,
     /// The room beyond `pfc_xoff`, in bytes.
-    pub pfc_headroom: Option<Bytes>,
+    pub pfc_headroom: Option<DataSize>,
     /// The priorities that pause; by default all.
     pub pfc_priorities: Option<Vec<u8>>,
 }
 
-impl Default for Switch {
-    fn default() -> Switch {
-        Switch {
+impl Default for SwitchSpec {
+    fn default() -> SwitchSpec {
+        SwitchSpec {
             name: String::new(),
             priorities: defaults::one_priority(),
             buffer: None,
@@ -68,7 +68,7 @@ impl Default for Switch {
     }
 }
 
-impl Switch {
+impl SwitchSpec {
     /// Applies its settings for each port to a profile.
     pub fn apply(&self, profile: &mut Profile) {
         if let Some(buffer) = self.buffer {
@@ -89,7 +89,7 @@ impl Switch {
             let error = ScenarioError::new(format!("{path}.{key}"), message);
             error.with_hint("mark_above = \"5kB\", mark_all_above = \"200kB\", mark_share = \"1%\"")
         };
-        let Some(Bytes(all)) = self.mark_all_above else {
+        let Some(DataSize(all)) = self.mark_all_above else {
             return match self.mark_share {
                 Some(_) => Err(error(
                     "mark_share",
@@ -99,7 +99,7 @@ impl Switch {
             };
         };
         match self.mark_above {
-            Some(Bytes(above)) if above < all => Ok(()),
+            Some(DataSize(above)) if above < all => Ok(()),
             _ => Err(error(
                 "mark_all_above",
                 format!("{all} bytes are not more than `mark_above`"),

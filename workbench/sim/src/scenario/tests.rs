@@ -19,7 +19,7 @@ pub(crate) fn by_line(error: &ScenarioError) -> String {
 #[test]
 fn omitted_keys_take_their_defaults() {
     let scenario = Scenario::parse(SHORT).expect("a good file");
-    assert_eq!((scenario.seed, scenario.duration), (1, Span(60_000_000_000)));
+    assert_eq!((scenario.seed, scenario.duration), (1, TimeSpan(60_000_000_000)));
     assert_eq!(scenario.host[1].mtu, 1500);
     let addresses = scenario.host[1]
         .parsed_addresses(1)

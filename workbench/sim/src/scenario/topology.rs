@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Host, Link, Rules, Scenario, ScenarioError, Switch, is_default};
+use super::{HostSpec, LinkSpec, Rules, Scenario, ScenarioError, SwitchSpec, is_default};
 
 /// The maximum of each number of a topology.
 const NUMBER_MAX: u64 = 1000;
@@ -18,7 +18,7 @@ const NUMBER_MAX: u64 = 1000;
 #[serde(deny_unknown_fields)]
 pub struct Topology {
     /// The kind of the topology.
-    pub kind: Kind,
+    pub kind: TopologyKind,
     /// The number of hosts at each switch that has hosts.
     pub hosts: Option<u64>,
     /// The number of leaves of a leaf-spine topology.
@@ -34,15 +34,15 @@ pub struct Topology {
     #[serde(default, skip_serializing_if = "is_default")]
     pub core_link: Rules,
     /// The settings of each host.
-    pub host: Option<Host>,
+    pub host: Option<HostSpec>,
     /// The settings of each switch.
-    pub switch: Option<Switch>,
+    pub switch: Option<SwitchSpec>,
 }
 
 /// The kind of a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum TopologyKind {
     /// Two switches with a link between them, and the same number of hosts at each.
     Dumbbell,
     /// Leaves with hosts, each linked to every spine.
@@ -51,13 +51,13 @@ pub enum Kind {
     FatTree,
 }
 
-impl Kind {
+impl TopologyKind {
     /// Returns its name in a scenario.
     fn name(self) -> &'static str {
         match self {
-            Kind::Dumbbell => "dumbbell",
-            Kind::LeafSpine => "leaf-spine",
-            Kind::FatTree => "fat-tree",
+            TopologyKind::Dumbbell => "dumbbell",
+            TopologyKind::LeafSpine => "leaf-spine",
+            TopologyKind::FatTree => "fat-tree",
         }
     }
 }
@@ -73,13 +73,13 @@ impl Scenario {
         };
         let mut built = Built::new(&topology)?;
         match topology.kind {
-            Kind::Dumbbell => built.dumbbell(topology.number("hosts", topology.hosts)?),
-            Kind::LeafSpine => built.leaf_spine(
+            TopologyKind::Dumbbell => built.dumbbell(topology.number("hosts", topology.hosts)?),
+            TopologyKind::LeafSpine => built.leaf_spine(
                 topology.number("leaves", topology.leaves)?,
                 topology.number("spines", topology.spines)?,
                 topology.number("hosts", topology.hosts)?,
             ),
-            Kind::FatTree => built.fat_tree(topology.even("ports", topology.ports)?),
+            TopologyKind::FatTree => built.fat_tree(topology.even("ports", topology.ports)?),
         }?;
         self.origin.hosts = built.host.len();
         self.origin.switches = built.switch.len();
@@ -120,9 +120,9 @@ impl Topology {
     /// Rejects numbers that do not belong to its kind.
     fn check_keys(&self) -> Result<(), ScenarioError> {
         let has: &[&str] = match self.kind {
-            Kind::Dumbbell => &["hosts"],
-            Kind::LeafSpine => &["hosts", "leaves", "spines"],
-            Kind::FatTree => &["ports"],
+            TopologyKind::Dumbbell => &["hosts"],
+            TopologyKind::LeafSpine => &["hosts", "leaves", "spines"],
+            TopologyKind::FatTree => &["ports"],
         };
         let given = [
             ("hosts", self.hosts),
@@ -163,9 +163,9 @@ impl Topology {
 /// The hosts, switches and links of a topology.
 struct Built<'a> {
     topology: &'a Topology,
-    host: Vec<Host>,
-    switch: Vec<Switch>,
-    link: Vec<Link>,
+    host: Vec<HostSpec>,
+    switch: Vec<SwitchSpec>,
+    link: Vec<LinkSpec>,
 }
 
 impl Built<'_> {
@@ -192,7 +192,7 @@ impl Built<'_> {
             let name = format!("h{}", self.host.len());
             self.link(&name, switch, &self.topology.host_link);
             let template = self.topology.host.clone().unwrap_or_default();
-            self.host.push(Host { name, ..template });
+            self.host.push(HostSpec { name, ..template });
         }
     }
 
@@ -202,13 +202,13 @@ impl Built<'_> {
         self.switch.extend(
             names
                 .iter()
-                .map(|name| Switch { name: name.clone(), ..template.clone() }),
+                .map(|name| SwitchSpec { name: name.clone(), ..template.clone() }),
         );
         names
     }
 
     fn link(&mut self, one: &str, other: &str, rules: &Rules) {
-        self.link.push(Link {
+        self.link.push(LinkSpec {
             name: String::new(),
             between: [one.to_owned(), other.to_owned()],
             both: rules.clone(),

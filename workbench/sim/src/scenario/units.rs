@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A time span, in nanoseconds: `"5ns"`, `"10us"`, `"1.5ms"`, `"2s"`, `"1min"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(pub u64);
+pub struct TimeSpan(pub u64);
 
-impl From<Span> for Duration {
-    fn from(span: Span) -> Duration {
+impl From<TimeSpan> for Duration {
+    fn from(span: TimeSpan) -> Duration {
         Duration::from_nanos(span.0)
     }
 }
 
 /// An amount of data, in bytes: `1500`, `"64KiB"`, `"1MB"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bytes(pub u64);
+pub struct DataSize(pub u64);
 
 /// A rate, in bits per second: `"10Mbit/s"`, `"1.5Gbit/s"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,15 +44,15 @@ pub struct Sizes {
 
 /// A param's value: a number, a truth value, a time span (nanoseconds), an amount of data or an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum ParamValue {
     /// An integer.
     Number(u64),
     /// `true` or `false`.
     Flag(bool),
     /// A time span, in nanoseconds.
-    Span(Span),
+    Span(TimeSpan),
     /// An amount of data, in bytes.
-    Bytes(Bytes),
+    Bytes(DataSize),
     /// An address; `None` is written `"NONE"`.
     Address(Option<IpAddr>),
 }
@@ -61,15 +61,15 @@ pub enum Value {
 const NO_ADDRESS: &str = "NONE";
 
 /// Formats the value as the language writes it: an amount of data is a number there.
-impl fmt::Display for Value {
+impl fmt::Display for ParamValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Number(number) => number.fmt(f),
-            Value::Flag(flag) => flag.fmt(f),
-            Value::Span(span) => span.fmt(f),
-            Value::Bytes(bytes) => bytes.0.fmt(f),
-            Value::Address(Some(address)) => address.fmt(f),
-            Value::Address(None) => f.write_str(NO_ADDRESS),
+            ParamValue::Number(number) => number.fmt(f),
+            ParamValue::Flag(flag) => flag.fmt(f),
+            ParamValue::Span(span) => span.fmt(f),
+            ParamValue::Bytes(bytes) => bytes.0.fmt(f),
+            ParamValue::Address(Some(address)) => address.fmt(f),
+            ParamValue::Address(None) => f.write_str(NO_ADDRESS),
         }
     }
 }
@@ -240,8 +240,8 @@ macro_rules! quantity {
     };
 }
 
-quantity!(Span, SPANS, false);
-quantity!(Bytes, BYTES, true);
+quantity!(TimeSpan, SPANS, false);
+quantity!(DataSize, BYTES, true);
 quantity!(Rate, RATES, false);
 
 impl Serialize for Share {
@@ -308,15 +308,15 @@ impl Sizes {
     expecting = "a size, or the smallest and the largest as in [1, \"64KiB\"]"
 )]
 enum SizesForm {
-    One(Bytes),
-    Range(Bytes, Bytes),
+    One(DataSize),
+    Range(DataSize, DataSize),
 }
 
 impl Serialize for Sizes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
-            Sizes { min, max } if min == max => SizesForm::One(Bytes(min)),
-            Sizes { min, max } => SizesForm::Range(Bytes(min), Bytes(max)),
+            Sizes { min, max } if min == max => SizesForm::One(DataSize(min)),
+            Sizes { min, max } => SizesForm::Range(DataSize(min), DataSize(max)),
         }
         .serialize(serializer)
     }
@@ -325,8 +325,8 @@ impl Serialize for Sizes {
 impl<'de> Deserialize<'de> for Sizes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sizes, D::Error> {
         let sizes = match SizesForm::deserialize(deserializer)? {
-            SizesForm::One(Bytes(size)) => Sizes::one(size),
-            SizesForm::Range(Bytes(min), Bytes(max)) => Sizes { min, max },
+            SizesForm::One(DataSize(size)) => Sizes::one(size),
+            SizesForm::Range(DataSize(min), DataSize(max)) => Sizes { min, max },
         };
         if sizes.min <= sizes.max {
             Ok(sizes)
@@ -336,20 +336,20 @@ impl<'de> Deserialize<'de> for Sizes {
     }
 }
 
-impl Serialize for Value {
+impl Serialize for ParamValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Value::Number(number) => serializer.serialize_u64(*number),
-            Value::Flag(flag) => serializer.serialize_bool(*flag),
-            Value::Span(span) => span.serialize(serializer),
-            Value::Bytes(bytes) => bytes.serialize(serializer),
-            Value::Address(_) => serializer.collect_str(self),
+            ParamValue::Number(number) => serializer.serialize_u64(*number),
+            ParamValue::Flag(flag) => serializer.serialize_bool(*flag),
+            ParamValue::Span(span) => span.serialize(serializer),
+            ParamValue::Bytes(bytes) => bytes.serialize(serializer),
+            ParamValue::Address(_) => serializer.collect_str(self),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+impl<'de> Deserialize<'de> for ParamValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ParamValue, D::Error> {
         deserializer.deserialize_any(ValueVisitor)
     }
 }
@@ -357,7 +357,7 @@ impl<'de> Deserialize<'de> for Value {
 struct ValueVisitor;
 
 impl Visitor<'_> for ValueVisitor {
-    type Value = Value;
+    type Value = ParamValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
@@ -365,26 +365,26 @@ impl Visitor<'_> for ValueVisitor {
         )
     }
 
-    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Value, E> {
-        Ok(Value::Flag(flag))
+    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<ParamValue, E> {
+        Ok(ParamValue::Flag(flag))
     }
 
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<ParamValue, E> {
         match u64::try_from(number) {
-            Ok(number) => Ok(Value::Number(number)),
+            Ok(number) => Ok(ParamValue::Number(number)),
             Err(_) => Err(E::custom(UnitError::Negative(number.to_string()))),
         }
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ParamValue, E> {
         if let Ok(address) = text.parse() {
-            return Ok(Value::Address(Some(address)));
+            return Ok(ParamValue::Address(Some(address)));
         }
         if text == NO_ADDRESS {
-            return Ok(Value::Address(None));
+            return Ok(ParamValue::Address(None));
         }
-        let span = text.parse().map(Value::Span);
-        let bytes = |_| text.parse().map(Value::Bytes);
+        let span = text.parse().map(ParamValue::Span);
+        let bytes = |_| text.parse().map(ParamValue::Bytes);
         span.or_else(|error| match error {
             UnitError::Syntax { .. } => bytes(error),
             UnitError::Negative(_) | UnitError::TooLarge { .. } => Err(error),
@@ -402,12 +402,12 @@ mod tests {
 
     #[test]
     fn quantities_parse_to_their_values() {
-        let span = |text: &str| text.parse::<Span>().ok().map(|s| s.0);
+        let span = |text: &str| text.parse::<TimeSpan>().ok().map(|s| s.0);
         assert_eq!(span("10ms"), Some(10_000_000));
         assert_eq!(span("1.5 s"), Some(1_500_000_000));
         assert_eq!(span("0.25us"), Some(250));
         assert_eq!(span("2min"), Some(120_000_000_000));
-        let bytes = |text: &str| text.parse::<Bytes>().ok().map(|b| b.0);
+        let bytes = |text: &str| text.parse::<DataSize>().ok().map(|b| b.0);
         assert_eq!(
             (bytes("1MiB"), bytes("1MB"), bytes("1_000B")),
             (Some(1 << 20), Some(1_000_000), Some(1000))
@@ -422,20 +422,22 @@ mod tests {
     #[test]
     fn bad_texts_are_refused() {
         for text in ["", "10", "ms", "-ms", "-1", "1e3ms", "10 parsecs", "1.2.3s", "ß"] {
-            let error = text.parse::<Span>().expect_err(text);
+            let error = text.parse::<TimeSpan>().expect_err(text);
             assert!(error.to_string().contains("min, s, ms, us, ns"), "{error}");
         }
     }
 
     #[test]
     fn too_large_and_negative_quantities_are_rejected_as_such() {
-        let span = |text: &str| text.parse::<Span>().expect_err(text).to_string();
+        let span = |text: &str| text.parse::<TimeSpan>().expect_err(text).to_string();
         for text in ["99999999999999999999s", "99999999999s", "1000000000000.5min"] {
             let expected = format!("`{text}` is too large: the maximum is 307445734min");
             assert_eq!(span(text), expected);
         }
         assert_eq!(span("-1ms"), "`-1ms` is negative; a quantity is at least 0");
-        let bytes = "99999999999GiB".parse::<Bytes>().expect_err("more than 64 bits");
+        let bytes = "99999999999GiB"
+            .parse::<DataSize>()
+            .expect_err("more than 64 bits");
         assert_eq!(
             bytes.to_string(),
             "`99999999999GiB` is too large: the maximum is 17179869183GiB"
@@ -459,8 +461,8 @@ mod tests {
             90_000_000_000,
             u64::MAX,
         ] {
-            assert_eq!(Span(value).to_string().parse(), Ok(Span(value)));
-            assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));
+            assert_eq!(TimeSpan(value).to_string().parse(), Ok(TimeSpan(value)));
+            assert_eq!(DataSize(value).to_string().parse(), Ok(DataSize(value)));
             assert_eq!(Rate(value).to_string().parse(), Ok(Rate(value)));
         }
     }

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::ScenarioError;
-use super::units::{Bytes, Share, Span};
+use super::units::{DataSize, Share, TimeSpan};
 use crate::scenario::rng::Rng;
 
 /// The maximum number of lines of a file.
@@ -35,14 +35,14 @@ pub struct Traced {
 }
 
 /// The fault of a file.
-struct Wrong {
+struct WorkloadFault {
     /// The line, or `None` if the fault concerns the whole file.
     line: Option<usize>,
     message: String,
     hint: &'static str,
 }
 
-impl Wrong {
+impl WorkloadFault {
     /// Returns the error for the key that names the file.
     fn at(self, path: &str, file: &str) -> ScenarioError {
         let line = self
@@ -72,7 +72,7 @@ impl Distribution {
     /// Returns the line, and its fault.
     pub fn parse(text: &str, path: &str, file: &str) -> Result<Distribution, ScenarioError> {
         let mut steps = Vec::new();
-        let error = |line, message: String| Wrong { line, message, hint: STEP }.at(path, file);
+        let error = |line, message: String| WorkloadFault { line, message, hint: STEP }.at(path, file);
         let wrong = |line, message| error(Some(line), message);
         for (line, fields) in lines(text) {
             let &[bytes, share] = &fields[..] else {
@@ -144,7 +144,7 @@ impl Distribution {
 /// Returns the line, and its fault.
 pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, ScenarioError> {
     let mut all: Vec<Traced> = Vec::new();
-    let error = |line, message: String| Wrong { line, message, hint: MESSAGE }.at(path, file);
+    let error = |line, message: String| WorkloadFault { line, message, hint: MESSAGE }.at(path, file);
     let wrong = |line, message| error(Some(line), message);
     for (line, fields) in lines(text) {
         let &[at, from, to, bytes] = &fields[..] else {
@@ -156,11 +156,11 @@ pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, Sc
         let at: Duration = match at {
             "0" => Duration::ZERO,
             _ => at
-                .parse::<Span>()
+                .parse::<TimeSpan>()
                 .map_err(|_| wrong(line, format!("`{at}` is not a time span")))?
                 .into(),
         };
-        let whole = bytes.parse().map(Bytes).or_else(|_| bytes.parse::<Bytes>());
+        let whole = bytes.parse().map(DataSize).or_else(|_| bytes.parse::<DataSize>());
         let size = whole.map_err(|_| wrong(line, format!("`{bytes}` is not an amount of data")))?;
         if size.0 == 0 {
             return Err(wrong(line, "a message has at least one byte".to_owned()));

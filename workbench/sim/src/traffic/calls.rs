@@ -10,10 +10,10 @@ use hawser_ir::AppOp;
 use serde::{Deserialize, Serialize};
 
 use super::{Checked, NewFlow, ProgramOffers, SmallerForms, Traffic, reject, reject_connection_keys};
-use crate::build::{Built, OwnScript};
-use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use crate::build::{BuiltWorld, OwnScript};
+use crate::scenario::units::{DataSize, Rate, Share, Sizes, TimeSpan};
 use crate::scenario::workload::{self, Distribution, Traced};
-use crate::scenario::{Arrivals, Ends, Flow, Scenario, ScenarioError, defaults, is_default};
+use crate::scenario::{ArrivalProcess, FlowHosts, FlowSpec, Scenario, ScenarioError, defaults, is_default};
 
 pub(crate) use ends::failures;
 pub(crate) use plan::check_files;
@@ -24,7 +24,7 @@ const LONGEST: u64 = 4 << 20;
 /// Messages from endpoint to endpoint, each with or without a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Calls {
+pub struct CallsSpec {
     /// The number of calls that each host of `from` makes.
     #[serde(default = "defaults::one")]
     pub count: u64,
@@ -33,19 +33,19 @@ pub struct Calls {
     /// The file of a distribution of sizes.
     pub size_file: Option<String>,
     /// The maximum size: longer messages of the distribution are cut to it.
-    pub at_most: Option<Bytes>,
+    pub at_most: Option<DataSize>,
     /// The file of a trace, with the time, the caller and the server of each call.
     pub trace: Option<String>,
     /// The size of each reply; without it, servers do not reply.
     pub reply: Option<Sizes>,
     /// The time from one call of a host to its next, or the mean of that time.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub interval: Span,
+    pub interval: TimeSpan,
     /// The share of the rate of a host's line that its messages use, in place of an `interval`.
     pub load: Option<Share>,
     /// The distribution of due times: at even intervals, or at random.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalProcess,
     /// The time at which connections are opened, for a program without calls and messages, where messages are
     /// framed on connections.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -55,7 +55,7 @@ pub struct Calls {
     /// The time after which a failed call is retried. 0 means never: a failed call is then a failure of the
     /// run.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub retry: Span,
+    pub retry: TimeSpan,
     /// The content of `size_file`, read by [`Scenario::read_files`].
     #[serde(skip)]
     pub distribution: Option<Arc<Distribution>>,
@@ -75,23 +75,23 @@ pub enum Connecting {
     AtStart,
 }
 
-impl Calls {
+impl CallsSpec {
     /// Creates `count` calls of these sizes, all at once and without replies.
     #[must_use]
-    pub fn of(count: u64, size: Sizes) -> Calls {
-        Calls {
+    pub fn new(count: u64, size: Sizes) -> CallsSpec {
+        CallsSpec {
             count,
             size: Some(size),
             size_file: None,
             at_most: None,
             trace: None,
             reply: None,
-            interval: Span(0),
+            interval: TimeSpan(0),
             load: None,
-            arrivals: Arrivals::Even,
+            arrivals: ArrivalProcess::Even,
             connect: Connecting::FirstCall,
             outstanding: None,
-            retry: Span(0),
+            retry: TimeSpan(0),
             distribution: None,
             traced: None,
         }
@@ -107,7 +107,7 @@ impl Calls {
     }
 }
 
-impl Flow {
+impl FlowSpec {
     /// Returns the names of the files that it needs.
     pub(crate) fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let calls = self.calls.iter_mut();
@@ -140,7 +140,7 @@ impl Scenario {
 
     /// Returns the time from one call of a host to its next.
     #[must_use]
-    pub fn interval(&self, calls: &Calls, host: &str) -> Duration {
+    pub fn interval(&self, calls: &CallsSpec, host: &str) -> Duration {
         match (calls.load, self.line_rate(host)) {
             (Some(load), Some(rate)) => workload::interval(calls.mean(), load, rate.0),
             (_, _) => calls.interval.into(),
@@ -162,10 +162,10 @@ impl Scenario {
     }
 }
 
-impl Calls {
+impl CallsSpec {
     fn read_files(
         &mut self,
-        flow: &Flow,
+        flow: &FlowSpec,
         number: usize,
         read: &mut dyn FnMut(&str) -> Result<String, String>,
     ) -> Result<(), ScenarioError> {
@@ -209,14 +209,14 @@ impl Calls {
     }
 }
 
-impl Traffic for Calls {
-    fn check(&self, scenario: &Scenario, flow: &Flow, path: &str) -> Checked {
+impl Traffic for CallsSpec {
+    fn check(&self, scenario: &Scenario, flow: &FlowSpec, path: &str) -> Checked {
         let message = "calls are made from endpoints; this key concerns connections";
         if flow.count != 1 {
             let error = ScenarioError::new(format!("{path}.count"), message);
             return Err(error.with_hint("the number of calls is `count` of `calls`"));
         }
-        let spacing = ("spacing", flow.spacing != Span::default());
+        let spacing = ("spacing", flow.spacing != TimeSpan::default());
         reject_connection_keys(flow, &[spacing], path, message)?;
         let at = |key: &str| format!("{path}.calls.{key}");
         let sources = [
@@ -231,7 +231,7 @@ impl Traffic for Calls {
         }
         let is_uncut = self.at_most.is_some() && self.size_file.is_none();
         reject(is_uncut, at("at_most"), "only sizes of a `size_file` are cut")?;
-        let is_empty = self.at_most == Some(Bytes(0));
+        let is_empty = self.at_most == Some(DataSize(0));
         reject(is_empty, at("at_most"), "a message has at least one byte")?;
         let timed = self.interval.0 > 0 || self.load.is_some() || self.count != 1;
         if self.trace.is_some() && timed {
@@ -291,13 +291,13 @@ impl Traffic for Calls {
         self.count
     }
 
-    fn add(&self, built: &mut Built, flow: &NewFlow<'_>, ends: Ends, _: &mut OwnScript<'_>) {
-        if let Ends::Calls(calling) = ends {
+    fn add(&self, built: &mut BuiltWorld, flow: &NewFlow<'_>, ends: FlowHosts, _: &mut OwnScript<'_>) {
+        if let FlowHosts::Calls(calling) = ends {
             plan::add(built, flow, self, calling);
         }
     }
 
-    fn smaller(&self, forms: &mut SmallerForms<'_, Calls>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, CallsSpec>) {
         forms.lower(self.count, 1, |calls, count| calls.count = count);
         forms.lower(self.size.map_or(0, |size| size.max), 1, |calls, size| {
             calls.size = Some(Sizes::one(size));
@@ -305,18 +305,18 @@ impl Traffic for Calls {
         forms.lower(self.reply.map_or(0, |reply| reply.max), 1, |calls, reply| {
             calls.reply = Some(Sizes::one(reply));
         });
-        forms.with(|calls| calls.arrivals = Arrivals::Even);
+        forms.with(|calls| calls.arrivals = ArrivalProcess::Even);
         forms.lower(self.interval.0, 0, |calls, interval| {
-            calls.interval = Span(interval);
+            calls.interval = TimeSpan(interval);
         });
         forms.with(|calls| calls.outstanding = None);
-        forms.with(|calls| calls.retry = Span(0));
+        forms.with(|calls| calls.retry = TimeSpan(0));
     }
 }
 
-impl Calls {
+impl CallsSpec {
     /// Checks that a load is a valid share of an existing line.
-    fn check_load(&self, scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
+    fn check_load(&self, scenario: &Scenario, flow: &FlowSpec, path: &str) -> Result<(), ScenarioError> {
         let Some(load) = self.load else {
             return Ok(());
         };

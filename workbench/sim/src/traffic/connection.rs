@@ -6,24 +6,26 @@ use hawser_time::Instant;
 
 use super::{BuiltEnds, NewFlow};
 use crate::app::streams::StreamsReport;
-use crate::app::{Carries, Close, Endpoint, EndpointReport, Open, Plan, SIDES, Script, Shared, Side};
-use crate::build::{Built, BuiltFlow, OwnScript, START};
+use crate::app::{
+    Carries, Close, EndPlan, Endpoint, EndpointReport, FlowSide, Open, SIDES, Script, SharedListener,
+};
+use crate::build::{BuiltFlow, BuiltWorld, OwnScript, START};
+use crate::end_status::{EndStanding, standing_of};
 use crate::host::Host;
 use crate::report::{DirectionReport, FlowReport, MessagesReport, Times, seconds};
 use crate::rng::Rng;
-use crate::scenario::{Closing, Connection, End, Flow, Opening, Scenario};
-use crate::standing::{EndStanding, standing_of};
+use crate::scenario::{Closing, Connection, FlowEnd, FlowSpec, Opening, Scenario};
 
 /// The scripts of the two ends of a connection, and the service promised to each end.
-pub(crate) struct Talk {
+pub(crate) struct ConnectionScript {
     pub(crate) scripts: [Box<dyn Script>; 2],
     pub(crate) carries: [Carries; 2],
 }
 
 /// Returns the scripts of the two ends of a connection that carries a stream.
-pub(super) fn talk<S: Script + 'static>(script: impl Fn(Side) -> S) -> Talk {
+pub(super) fn talk<S: Script + 'static>(script: impl Fn(FlowSide) -> S) -> ConnectionScript {
     let scripts = SIDES.map(|side| -> Box<dyn Script> { Box::new(script(side)) });
-    Talk { scripts, carries: Default::default() }
+    ConnectionScript { scripts, carries: Default::default() }
 }
 
 /// Returns the random numbers from which the sizes of a connection's messages are drawn.
@@ -34,10 +36,10 @@ pub(super) fn sizes_rng(seed: u64, label: &str) -> Rng {
 /// Adds the ends of a connection, and of the connections that follow it, to their hosts. `talks` makes the
 /// scripts of each from its start and the label of its random numbers.
 pub(super) fn add(
-    built: &mut Built,
+    built: &mut BuiltWorld,
     new: &NewFlow<'_>,
     connection: &Connection,
-    talks: &dyn Fn(Instant, &str) -> Talk,
+    talks: &dyn Fn(Instant, &str) -> ConnectionScript,
     own: &mut OwnScript<'_>,
 ) {
     let NewFlow { scenario, number, flow, app, seed } = *new;
@@ -49,12 +51,12 @@ pub(super) fn add(
             0 => format!("flow/{number}.{}", connection.number),
             _ => format!("flow/{number}.{}/{round}", connection.number),
         };
-        let Talk { scripts, carries } = talks(start, &label);
+        let ConnectionScript { scripts, carries } = talks(start, &label);
         let mut ends = [(0, 0); 2];
         for ((side, script), carries) in SIDES.into_iter().zip(scripts).zip(carries) {
             let i = side as usize;
             let has_no_end = matches!(carries, Carries::Datagrams { .. } | Carries::Streams(_));
-            let plan = Plan {
+            let plan = EndPlan {
                 flow: built.flows.len(),
                 open: opens[i],
                 at: start,
@@ -62,11 +64,11 @@ pub(super) fn add(
                 close: close(flow.close, side),
                 abort_after: flow
                     .abort
-                    .filter(|abort| (abort.by == End::Client) == (side == Side::Client))
+                    .filter(|abort| (abort.by == FlowEnd::Client) == (side == FlowSide::Client))
                     .map(|abort| abort.after.0),
                 refusals: flow.refusals,
                 ends: scenario.linger.0 > 0,
-                sees_end: !(has_no_end || flow.one_way && side == Side::Client),
+                sees_end: !(has_no_end || flow.one_way && side == FlowSide::Client),
                 carries,
                 read_rate: flow.read_rate.map(|rate| rate.0 / 8),
                 read_stop: flow.read_stop.into(),
@@ -95,25 +97,25 @@ pub(super) fn add(
 /// Returns how the client and the server open a flow. A simultaneous open needs a port that the other end
 /// knows. A flow that is reopened takes the same port again. A shared listener tells its clients apart by
 /// their addresses.
-fn opens(flow: &Flow, connection: &Connection) -> [Open; 2] {
+fn opens(flow: &FlowSpec, connection: &Connection) -> [Open; 2] {
     let Connection { client, server, .. } = *connection;
     let connect = |remote: SocketAddr, local| Open::Connect { remote, local };
     let own = Some(client).filter(|client| client.port() > 0);
     match flow.open {
         Opening::Both => [connect(server, own), connect(client, Some(server))],
         Opening::Client => {
-            let shared =
-                (connection.sharing > 1).then_some(Shared { client, count: connection.sharing as u32 });
+            let shared = (connection.sharing > 1)
+                .then_some(SharedListener { client, count: connection.sharing as u32 });
             [connect(server, own), Open::Listen(server, shared)]
         }
         Opening::Nobody => [connect(server, own), Open::Absent],
     }
 }
 
-fn close(closing: Closing, side: Side) -> Close {
+fn close(closing: Closing, side: FlowSide) -> Close {
     match (closing, side) {
-        (Closing::Client, Side::Client) | (Closing::Server, Side::Server) => Close::WhenDone,
-        (Closing::Client, Side::Server) | (Closing::Server, Side::Client) => Close::AfterPeer,
+        (Closing::Client, FlowSide::Client) | (Closing::Server, FlowSide::Server) => Close::WhenDone,
+        (Closing::Client, FlowSide::Server) | (Closing::Server, FlowSide::Client) => Close::AfterPeer,
         (Closing::Both, _) => Close::WhenSent,
         (Closing::Never, _) => Close::Never,
     }
@@ -124,7 +126,7 @@ struct Endpoints([(usize, usize); 2]);
 
 impl Endpoints {
     /// Returns both hosts, each with its endpoint, the client's first.
-    fn both<'a>(&self, built: &'a Built) -> [(&'a Host, &'a Endpoint); 2] {
+    fn both<'a>(&self, built: &'a BuiltWorld) -> [(&'a Host, &'a Endpoint); 2] {
         self.0.map(|(host, number)| {
             let host = built.host(host);
             (host, host.endpoint(number))
@@ -133,7 +135,7 @@ impl Endpoints {
 }
 
 impl BuiltEnds for Endpoints {
-    fn report(&self, scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport {
+    fn report(&self, scenario: &Scenario, built: &BuiltWorld, flow: &BuiltFlow) -> FlowReport {
         let [(_, client), (_, server)] = self.both(built);
         let cuts = [client.is_cut(), server.is_cut()];
         let (client, server) = (client.report(cuts[1]), server.report(cuts[0]));
@@ -155,12 +157,12 @@ impl BuiltEnds for Endpoints {
             connect_seconds: client.connected_at.map(|at| seconds(at - flow.start)),
             retransmissions: both.reduce(|a, b| a.saturating_add(b)),
             srtt_seconds: client.srtt.map(std::time::Duration::from_nanos).map(seconds),
-            times: Times::of(client.times.into_iter().chain(server.times).collect()),
+            times: Times::from_durations(client.times.into_iter().chain(server.times).collect()),
             ..flow.report(names, [forward, backward], failures)
         }
     }
 
-    fn standings(&self, built: &Built, ok: bool) -> Option<Box<[EndStanding; 2]>> {
+    fn standings(&self, built: &BuiltWorld, ok: bool) -> Option<Box<[EndStanding; 2]>> {
         let both = self.both(built);
         if ok && both.iter().all(|(_, endpoint)| endpoint.is_closed()) {
             return None;
@@ -172,12 +174,12 @@ impl BuiltEnds for Endpoints {
         Some(Box::new([of(both[0], "client"), of(both[1], "server")]))
     }
 
-    fn received(&self, built: &Built) -> [u64; 2] {
+    fn received(&self, built: &BuiltWorld) -> [u64; 2] {
         let [client, server] = self.both(built).map(|(_, end)| end.received());
         [server, client]
     }
 
-    fn value_of(&self, built: &Built, field: &str) -> Option<u64> {
+    fn value_of(&self, built: &BuiltWorld, field: &str) -> Option<u64> {
         let [(host, client), _] = self.both(built);
         client.value_of(host.stack(), field)
     }

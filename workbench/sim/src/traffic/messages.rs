@@ -5,13 +5,13 @@ use std::time::Duration;
 use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::connection::{Talk, sizes_rng, talk};
+use super::connection::{ConnectionScript, sizes_rng, talk};
 use super::{Checked, SmallerForms, Traffic, Volume, check_one_way, reject};
 use crate::app::Carries;
-use crate::app::messages::{self, Pace, Schedule};
+use crate::app::messages::{self, MessageInterval, Schedule};
 use crate::app::payload::MessageSizes;
-use crate::scenario::units::{Share, Sizes, Span};
-use crate::scenario::{Closing, Flow, Scenario, ScenarioError, defaults, is_default};
+use crate::scenario::units::{Share, Sizes, TimeSpan};
+use crate::scenario::{Closing, FlowSpec, Scenario, ScenarioError, defaults, is_default};
 
 /// The maximum length of a message that is delivered whole, in bytes: the default size of a connection's send
 /// buffer.
@@ -24,7 +24,7 @@ const DATAGRAM_WAIT: Duration = Duration::from_secs(5);
 /// Messages at a pace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Messages {
+pub struct MessagesSpec {
     /// The number of messages that each sender sends.
     #[serde(default = "defaults::one")]
     pub count: u64,
@@ -32,10 +32,10 @@ pub struct Messages {
     pub size: Sizes,
     /// The time from one message to the next, or the mean of that time.
     #[serde(default)]
-    pub interval: Span,
+    pub interval: TimeSpan,
     /// The distribution of due times: at even intervals, or at random.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalProcess,
     /// True if the server sends as many too.
     #[serde(default)]
     pub both_ways: bool,
@@ -55,7 +55,7 @@ fn is_any(value: &Share) -> bool {
 /// The distribution of due times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Arrivals {
+pub enum ArrivalProcess {
     /// At even intervals.
     #[default]
     Even,
@@ -76,9 +76,9 @@ pub enum Delivery {
     Datagrams,
 }
 
-impl Traffic for Messages {
+impl Traffic for MessagesSpec {
     /// Checks that the promised delivery agrees with the ends that send and close.
-    fn check(&self, _: &Scenario, flow: &Flow, path: &str) -> Checked {
+    fn check(&self, _: &Scenario, flow: &FlowSpec, path: &str) -> Checked {
         check_one_way(flow, path, self.both_ways)?;
         if self.delivery != Delivery::Datagrams && self.may_lose.0 < 1.0 {
             let error = ScenarioError::new(format!("{path}.messages.may_lose"), "only datagrams may be lost");
@@ -118,17 +118,17 @@ impl Traffic for Messages {
         self.delivery == Delivery::Stream
     }
 
-    fn talk(&self, start: Instant, seed: u64, label: &str) -> Talk {
+    fn talk(&self, start: Instant, seed: u64, label: &str) -> ConnectionScript {
         let interval = self.interval.into();
         let pace = match self.arrivals {
-            Arrivals::Even => Pace::Even(interval),
-            Arrivals::Poisson => Pace::Poisson(interval),
+            ArrivalProcess::Even => MessageInterval::Even(interval),
+            ArrivalProcess::Poisson => MessageInterval::Poisson(interval),
         };
         let mut rng = sizes_rng(seed, label);
         let mut draw = |count| Schedule::draw(count, self.size.bounds(), pace, &mut rng);
         let forward = draw(self.count);
         let backward = draw(if self.both_ways { self.count } else { 0 });
-        let talk = talk(|side| messages::Messages::new(side, forward.clone(), backward.clone(), start));
+        let talk = talk(|side| messages::MessagesEnd::new(side, forward.clone(), backward.clone(), start));
         let sizes = |outgoing: &Schedule, incoming: &Schedule| MessageSizes {
             outgoing: outgoing.sizes(),
             incoming: incoming.sizes(),
@@ -143,13 +143,13 @@ impl Traffic for Messages {
                 until: forward.last_due(start) + DATAGRAM_WAIT,
             },
         });
-        Talk { carries, ..talk }
+        ConnectionScript { carries, ..talk }
     }
 
-    fn smaller(&self, forms: &mut SmallerForms<'_, Messages>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, MessagesSpec>) {
         forms.lower(self.count, 1, |messages, count| messages.count = count);
         forms.lower(self.interval.0, 0, |messages, interval| {
-            messages.interval = Span(interval);
+            messages.interval = TimeSpan(interval);
         });
         forms.lower(self.size.max, 1, |messages, size| {
             messages.size = Sizes::one(size);

@@ -3,16 +3,16 @@
 use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::connection::{Talk, sizes_rng, talk};
+use super::connection::{ConnectionScript, sizes_rng, talk};
 use super::{Checked, SmallerForms, Traffic, Volume, check_one_way};
 use crate::app::request::{self, Exchanges};
-use crate::scenario::units::{Sizes, Span};
-use crate::scenario::{Flow, Scenario};
+use crate::scenario::units::{Sizes, TimeSpan};
+use crate::scenario::{FlowSpec, Scenario};
 
 /// Requests and responses, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct RequestSpec {
     /// The number of requests, each sent after the previous response.
     #[serde(default = "crate::scenario::defaults::one")]
     pub count: u64,
@@ -22,11 +22,11 @@ pub struct Request {
     pub response: Sizes,
     /// The client's pause after each response.
     #[serde(default)]
-    pub think: Span,
+    pub think: TimeSpan,
 }
 
-impl Traffic for Request {
-    fn check(&self, _: &Scenario, flow: &Flow, path: &str) -> Checked {
+impl Traffic for RequestSpec {
+    fn check(&self, _: &Scenario, flow: &FlowSpec, path: &str) -> Checked {
         check_one_way(flow, path, true)
     }
 
@@ -43,15 +43,15 @@ impl Traffic for Request {
         true
     }
 
-    fn talk(&self, _: Instant, seed: u64, label: &str) -> Talk {
+    fn talk(&self, _: Instant, seed: u64, label: &str) -> ConnectionScript {
         let (size, response) = (self.size.bounds(), self.response.bounds());
         let exchanges = Exchanges::draw(self.count, size, response, &mut sizes_rng(seed, label));
-        talk(|side| request::Request::new(side, exchanges.clone(), self.think.into()))
+        talk(|side| request::RequestEnd::new(side, exchanges.clone(), self.think.into()))
     }
 
-    fn smaller(&self, forms: &mut SmallerForms<'_, Request>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, RequestSpec>) {
         forms.lower(self.count, 1, |request, count| request.count = count);
-        forms.lower(self.think.0, 0, |request, think| request.think = Span(think));
+        forms.lower(self.think.0, 0, |request, think| request.think = TimeSpan(think));
         forms.lower(self.size.max, 1, |request, size| request.size = Sizes::one(size));
         forms.lower(self.response.max, 1, |request, size| {
             request.response = Sizes::one(size);

@@ -6,13 +6,13 @@ use hawser_ir::AppOp;
 use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::connection::{Talk, talk};
+use super::connection::{ConnectionScript, talk};
 use super::{Checked, ProgramOffers, SmallerForms, Traffic, reject};
-use crate::app::bulk::Bulk;
+use crate::app::bulk::BulkEnd;
 use crate::app::streams::{Agreed, Settings};
 use crate::app::{Carries, SIDES};
 use crate::scenario::units::{Share, Sizes};
-use crate::scenario::{Closing, Flow, Opening, Scenario, ScenarioError, defaults, is_default};
+use crate::scenario::{Closing, FlowSpec, Opening, Scenario, ScenarioError, defaults, is_default};
 
 /// The maximum number of streams that an end of a flow opens: both ends know all of them.
 const STREAMS_MAX: u64 = 100_000;
@@ -24,7 +24,7 @@ const LONGEST: u64 = 1 << 32;
 /// Streams within each connection of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Streams {
+pub struct StreamsSpec {
     /// The number of streams that each opening end opens.
     #[serde(default = "defaults::one")]
     pub count: u64,
@@ -63,11 +63,11 @@ pub enum Openers {
     Both,
 }
 
-impl Streams {
+impl StreamsSpec {
     /// Creates `count` streams of these sizes, opened by the client.
     #[must_use]
-    pub fn of(count: u64, size: Sizes) -> Streams {
-        Streams {
+    pub fn new(count: u64, size: Sizes) -> StreamsSpec {
+        StreamsSpec {
             count,
             size,
             back: None,
@@ -107,8 +107,8 @@ impl Streams {
     }
 }
 
-impl Traffic for Streams {
-    fn check(&self, _: &Scenario, flow: &Flow, path: &str) -> Checked {
+impl Traffic for StreamsSpec {
+    fn check(&self, _: &Scenario, flow: &FlowSpec, path: &str) -> Checked {
         self.check_numbers(|key| format!("{path}.streams.{key}"))?;
         if flow.close == Closing::Both {
             let message = "an end that closes immediately ends the streams of the other end";
@@ -138,7 +138,7 @@ impl Traffic for Streams {
         self.count
     }
 
-    fn talk(&self, _: Instant, seed: u64, label: &str) -> Talk {
+    fn talk(&self, _: Instant, seed: u64, label: &str) -> ConnectionScript {
         let settings = Settings {
             counts: self.counts(),
             size: self.size.bounds(),
@@ -150,10 +150,10 @@ impl Traffic for Streams {
         };
         let agreed = Arc::new(Agreed::draw(&settings, seed, label));
         let carries = SIDES.map(|_| Carries::Streams(Arc::clone(&agreed)));
-        Talk { carries, ..talk(|side| Bulk::new(side, 0, 0)) }
+        ConnectionScript { carries, ..talk(|side| BulkEnd::new(side, 0, 0)) }
     }
 
-    fn smaller(&self, forms: &mut SmallerForms<'_, Streams>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, StreamsSpec>) {
         forms.lower(self.count, 1, |streams, count| streams.count = count);
         forms.with(|streams| streams.opened_by = Openers::Client);
         forms.with(|streams| streams.reset = Share(0.0));

@@ -6,9 +6,9 @@ use hawser_ir::AppOp;
 use serde::{Deserialize, Serialize};
 
 use super::{Checked, NewFlow, ProgramOffers, SmallerForms, Traffic, reject, reject_connection_keys};
-use crate::build::{Built, OwnScript};
-use crate::scenario::units::{Bytes, Share, Sizes, Span};
-use crate::scenario::{Ends, Flow, Scenario, ScenarioError, defaults, is_default};
+use crate::build::{BuiltWorld, OwnScript};
+use crate::scenario::units::{DataSize, Share, Sizes, TimeSpan};
+use crate::scenario::{FlowHosts, FlowSpec, Scenario, ScenarioError, defaults, is_default};
 
 /// The maximum size of a work, in bytes.
 const LARGEST: u64 = 1 << 24;
@@ -23,12 +23,12 @@ const MEMORY_MAX: u64 = 1 << 28;
 /// The operations that an end of a flow requests on the other end's memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Works {
+pub struct WorksSpec {
     /// The number of works that each posting end posts. The default is one; with `time`, it is as many as are
     /// done by then.
     pub count: Option<u64>,
     /// The time during which new works are posted.
-    pub time: Option<Span>,
+    pub time: Option<TimeSpan>,
     /// The size of each work in bytes; an atomic operation always has eight.
     pub size: Sizes,
     /// The kinds of works, each equally frequent.
@@ -52,16 +52,16 @@ pub struct Works {
     pub receives: u64,
     /// The time after which an end posts again the memory that a message has used.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub refill: Span,
+    pub refill: TimeSpan,
     /// The payload of a packet: 256, 512, 1024, 2048 or 4096 bytes.
     #[serde(default = "defaults::path_mtu")]
-    pub mtu: Bytes,
+    pub mtu: DataSize,
     /// The number of reads and atomic operations in progress at a time, 1 to 16.
     #[serde(default = "defaults::posted")]
     pub reads: u64,
     /// The time without an acknowledgement after which packets are retransmitted.
     #[serde(default = "defaults::pair_timeout")]
-    pub timeout: Span,
+    pub timeout: TimeSpan,
 }
 
 /// A kind of work.
@@ -89,11 +89,11 @@ fn is_all_kinds(kinds: &[WorkKind]) -> bool {
     kinds == all_kinds()
 }
 
-impl Works {
+impl WorksSpec {
     /// Creates `count` works of these sizes and of all kinds, posted by the client.
     #[must_use]
-    pub fn of(count: u64, size: Sizes) -> Works {
-        Works {
+    pub fn new(count: u64, size: Sizes) -> WorksSpec {
+        WorksSpec {
             count: Some(count),
             time: None,
             size,
@@ -103,7 +103,7 @@ impl Works {
             immediate: Share(0.0),
             fence: Share(0.0),
             receives: defaults::posted(),
-            refill: Span(0),
+            refill: TimeSpan(0),
             mtu: defaults::path_mtu(),
             reads: defaults::posted(),
             timeout: defaults::pair_timeout(),
@@ -124,8 +124,8 @@ impl Works {
     }
 }
 
-impl Traffic for Works {
-    fn check(&self, scenario: &Scenario, flow: &Flow, path: &str) -> Checked {
+impl Traffic for WorksSpec {
+    fn check(&self, scenario: &Scenario, flow: &FlowSpec, path: &str) -> Checked {
         let message = "works are between queue pairs; this key concerns streams";
         reject_connection_keys(flow, &[("port", flow.port.is_some())], path, message)?;
         let mut hosts = flow.from.names().iter().chain(flow.to.names());
@@ -174,13 +174,13 @@ impl Traffic for Works {
         self.count.unwrap_or(0)
     }
 
-    fn add(&self, built: &mut Built, flow: &NewFlow<'_>, ends: Ends, _: &mut OwnScript<'_>) {
+    fn add(&self, built: &mut BuiltWorld, flow: &NewFlow<'_>, ends: FlowHosts, _: &mut OwnScript<'_>) {
         for connection in ends.connections() {
             ends::add(built, flow, self, connection);
         }
     }
 
-    fn smaller(&self, forms: &mut SmallerForms<'_, Works>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, WorksSpec>) {
         forms.lower(self.count.unwrap_or(0), 1, |works, count| {
             works.count = Some(count)
         });
@@ -192,7 +192,7 @@ impl Traffic for Works {
         forms.lower(self.depth, 1, |works, depth| works.depth = depth);
         forms.with(|works| works.immediate = Share(0.0));
         forms.with(|works| works.fence = Share(0.0));
-        forms.with(|works| works.refill = Span(0));
+        forms.with(|works| works.refill = TimeSpan(0));
     }
 }
 

@@ -23,13 +23,13 @@ impl Node for Toy {
         self.answers += usize::from(self.echo);
     }
 
-    fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, _trace: &mut Trace) {
+    fn run(&mut self, now: Instant, out: &mut Vec<(FrameExit, Frame)>, _trace: &mut Trace) {
         while self.send.first().is_some_and(|(at, _)| *at <= now) {
-            out.push((Exit::Port(0), plain(self.send.remove(0).1)));
+            out.push((FrameExit::Port(0), plain(self.send.remove(0).1)));
         }
         while self.answers > 0 {
             out.push((
-                Exit::Port(0),
+                FrameExit::Port(0),
                 plain(self.arrived[self.arrived.len() - self.answers].1),
             ));
             self.answers -= 1;
@@ -76,7 +76,7 @@ fn a_round_trip_takes_twice_the_delay() {
     let profile = Profile { delay: Duration::from_nanos(30), ..Profile::default() };
     let echo = Toy { echo: true, ..Toy::default() };
     let mut world = pair(sender([5, 5, 100]), echo, &profile, 1);
-    assert_eq!(world.run(at(1000), |_| false, |_| {}), End::Idle);
+    assert_eq!(world.run(at(1000), |_| false, |_| {}), StopReason::Idle);
     assert_eq!(arrived(world.node(0)), [(65, 1), (65, 2), (160, 3)]);
     assert_eq!(world.now(), at(160));
 }
@@ -85,10 +85,10 @@ fn a_round_trip_takes_twice_the_delay() {
 fn a_run_stops_at_its_time_and_can_continue() {
     let profile = Profile { delay: Duration::from_nanos(30), ..Profile::default() };
     let mut world = pair(sender([0, 50]), Toy::default(), &profile, 1);
-    assert_eq!(world.run(at(40), |_| false, |_| {}), End::Time);
+    assert_eq!(world.run(at(40), |_| false, |_| {}), StopReason::Time);
     assert_eq!((world.now(), world.node(1).arrived.len()), (at(40), 1));
     let enough = |toy: &Toy| toy.send.is_empty() && (toy.arrived.len() == 2 || toy.arrived.is_empty());
-    assert_eq!(world.run(at(100), enough, |_| {}), End::Met);
+    assert_eq!(world.run(at(100), enough, |_| {}), StopReason::Met);
     assert_eq!(arrived(world.node(1)), [(30, 1), (80, 2)]);
 }
 
@@ -96,12 +96,12 @@ fn a_run_stops_at_its_time_and_can_continue() {
 fn changes_happen_at_their_time() {
     let profile = Profile { delay: Duration::from_nanos(5), ..Profile::default() };
     let mut world = pair(sender([10, 20, 30, 40]), Toy::default(), &profile, 1);
-    world.schedule(at(22), 0, Change::Up(false));
-    world.schedule(at(35), 0, Change::Up(true));
+    world.schedule(at(22), 0, LinkChange::Up(false));
+    world.schedule(at(35), 0, LinkChange::Up(true));
     world.schedule(
         at(36),
         0,
-        Change::Tune(Profile { delay: Duration::from_nanos(7), ..Profile::default() }),
+        LinkChange::Tune(Profile { delay: Duration::from_nanos(7), ..Profile::default() }),
     );
     world.run(at(1000), |_| false, |_| {});
     assert_eq!(arrived(world.node(1)), [(15, 1), (47, 4)]);
@@ -135,5 +135,5 @@ fn a_run_without_progress_of_time_is_stalled() {
     let echo = || Toy { echo: true, ..Toy::default() };
     let first = Toy { echo: true, ..sender([1]) };
     let mut world = pair(first, echo(), &Profile::default(), 1);
-    assert_eq!(world.run(at(1000), |_| false, |_| {}), End::Stalled);
+    assert_eq!(world.run(at(1000), |_| false, |_| {}), StopReason::Stalled);
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::script::run::{Leniency, Report, System, Verdict};
+use crate::script::run::{Leniency, ScriptOutcome, ScriptReport, System};
 
 /// A program's declared departures.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -86,11 +86,11 @@ impl Departures {
 
     /// Returns the reason why this script was expected to fail, if it was. `path` has `/` between its parts.
     #[must_use]
-    pub fn reason(&self, path: &str, report: &Report) -> Option<&str> {
+    pub fn reason(&self, path: &str, report: &ScriptReport) -> Option<&str> {
         let failure = report.failure()?;
         let found = self.departure.iter().find(|departure| {
             let by_name = departure.scripts.iter().any(|pattern| ends_with(path, pattern));
-            let is_construct = matches!(report.verdict, Verdict::Unsupported(_));
+            let is_construct = matches!(report.verdict, ScriptOutcome::Unsupported(_));
             by_name
                 || is_construct
                     && departure

@@ -4,28 +4,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_load::{Engine, LoadError, Loaded, RunError};
+use hawser_load::{Engine, LoadError, LoadedProgram, RunError};
 
 use super::{
-    Bench, Departures, DeparturesError, IpVersion, Leniency, Observe, Report, System, Table, TableError,
-    Target, run,
+    Departures, DeparturesError, IpVersion, Leniency, Observe, RunTarget, ScriptEnvironment, ScriptReport,
+    System, Table, TableError, run,
 };
 
 /// A program that is set up to run scripts.
 pub struct Scripts {
-    loaded: Loaded,
+    loaded: LoadedProgram,
     table: Table,
     departures: Departures,
 }
 
 /// Options of a run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RunOptions {
     /// The system for which the scripts were written. Its settings apply, and declared differences in form
     /// are not compared.
     pub system: Option<System>,
     /// The environment. On a device, the process must be in its own network namespace.
-    pub target: Target,
+    pub target: RunTarget,
     /// The IP version of scripts that state none.
     pub version: IpVersion,
     /// Words to replace, as in packetdrill's `-D NAME=VALUE`.
@@ -34,11 +34,11 @@ pub struct Options {
     pub params: Vec<(String, u64)>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions {
             system: None,
-            target: Target::Sim,
+            target: RunTarget::Sim,
             version: IpVersion::V4,
             defines: Vec::new(),
             params: Vec::new(),
@@ -77,7 +77,7 @@ impl Scripts {
     /// # Errors
     /// The reason why the program cannot run on that engine, or the fault in its files for scripts.
     pub fn new(program: &str, engine: Option<Engine>) -> Result<Scripts, ScriptsError> {
-        let loaded = Loaded::open(program, engine)?;
+        let loaded = LoadedProgram::open(program, engine)?;
         let beside = |file: &str| -> Option<String> {
             let folder = Path::new(program).parent()?;
             program
@@ -114,7 +114,7 @@ impl Scripts {
 
     /// Runs the script in `text`, which came from `path`, in virtual time.
     #[must_use]
-    pub fn run(&self, path: &Path, text: &str, options: &Options) -> Report {
+    pub fn run(&self, path: &Path, text: &str, options: &RunOptions) -> ScriptReport {
         self.run_observed(path, text, options, None)
     }
 
@@ -124,9 +124,9 @@ impl Scripts {
         &self,
         path: &Path,
         text: &str,
-        options: &Options,
+        options: &RunOptions,
         observe: Option<Observe<'_>>,
-    ) -> Report {
+    ) -> ScriptReport {
         let program = |params: &[(String, u64)]| -> Result<Arc<dyn Program>, RunError> {
             let mut all = options.params.clone();
             all.extend(
@@ -141,7 +141,7 @@ impl Scripts {
             Some(system) => self.departures.leniency(system),
             None => Leniency::default(),
         };
-        let bench = Bench {
+        let bench = ScriptEnvironment {
             program: &program,
             table: &self.table,
             read: &|path| {

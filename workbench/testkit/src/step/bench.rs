@@ -8,7 +8,7 @@ use std::time::Duration;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::Wire;
-use hawser_engine::{Counters, Errno, Handle, Notice, RequestError, Stack, StackConfig};
+use hawser_engine::{Errno, Handle, Notice, RequestError, Stack, StackConfig, StackCounters};
 use hawser_sim::frame::Frame;
 use hawser_sim::wire::SimWire;
 use hawser_time::Instant;
@@ -16,15 +16,15 @@ use hawser_time::Instant;
 use crate::step::causes::{Causes, Sender};
 use crate::step::condition::{Conditions, Context, named};
 use crate::step::cursor::Error;
-use crate::step::image::{Mismatch, Names};
-use crate::step::literal::Packet;
+use crate::step::image::{BoundNames, ImageMismatch};
+use crate::step::literal::PacketLiteral;
+use crate::step::notice_names::{errno, errno_name, notice_word};
 use crate::step::packet::{Format, describe, whole};
+use crate::step::parse::{Request, Step, StepLine, StepSetup, StepTime, Steps};
 use crate::step::payload::Payload;
-use crate::step::read::{Line, Request, Setup, Step, Steps, When};
-use crate::step::report::{Failure, Place};
+use crate::step::report::{StepFailure, StepPosition};
 use crate::step::span;
 use crate::step::verbs::{Registered, show_completion};
-use crate::step::words::{errno, errno_name, notice_word};
 
 /// The maximum number of turns of the stack in one file; more turns mean an endless loop.
 const MAX_TURNS: u64 = 5_000_000;
@@ -49,23 +49,23 @@ pub enum SetupError {
     Unsupported(#[from] hawser_interp::Unsupported),
     /// The addresses or limits are invalid.
     #[error(transparent)]
-    Config(#[from] hawser_engine::ConfigError),
+    Config(#[from] hawser_engine::StackConfigError),
 }
 
-struct Sent {
+struct SentPacket {
     at: Instant,
     frame: Frame,
     sender: Option<Sender>,
 }
 
 /// One stack that runs a program, driven by a file's steps.
-pub struct Bench {
+pub struct StepBench {
     program: Arc<dyn Program>,
     pub(crate) format: Format,
     pub(crate) stack: Stack,
     wire: SimWire,
     causes: Causes,
-    pub(crate) setup: Setup,
+    pub(crate) setup: StepSetup,
     pub(crate) now: Instant,
     /// The time from which relative times count.
     last: Instant,
@@ -74,13 +74,13 @@ pub struct Bench {
     /// The connections of listeners that have not been accepted.
     incoming: VecDeque<(Handle, Handle)>,
     notices: VecDeque<(Handle, Notice)>,
-    queue: VecDeque<Sent>,
+    queue: VecDeque<SentPacket>,
     /// The sent and received length of each handle's stream.
     streams: BTreeMap<Handle, (u64, u64)>,
-    pub(crate) names: Names,
+    pub(crate) names: BoundNames,
     /// The registered memory, by name.
     pub(crate) memory: BTreeMap<String, Registered>,
-    every: BTreeMap<(bool, String), Packet>,
+    every: BTreeMap<(bool, String), PacketLiteral>,
     conditions: Conditions,
     happened: Happened,
 }
@@ -109,15 +109,15 @@ impl Happened {
     }
 }
 
-pub(crate) type Done = Result<(), Failure>;
+pub(crate) type StepOutcome = Result<(), StepFailure>;
 
-impl Bench {
+impl StepBench {
     /// Creates a stack that runs a program between the ends of a file. With `events`, the log also contains
     /// the effects of each event.
     ///
     /// # Errors
     /// The reason why it cannot be set up.
-    pub fn new(program: Arc<dyn Program>, steps: &Steps, events: bool) -> Result<Bench, SetupError> {
+    pub fn new(program: Arc<dyn Program>, steps: &Steps, events: bool) -> Result<StepBench, SetupError> {
         let setup = steps.setup.clone();
         let own = std::iter::once(&setup.local).chain(&setup.others);
         let interface = InterfaceConfig {
@@ -133,7 +133,7 @@ impl Bench {
         let mut stack = Stack::new(program.clone(), config, wire.caps())?;
         let causes = Causes::default();
         causes.observe(&mut stack, START, events)?;
-        Ok(Bench {
+        Ok(StepBench {
             format: Format::new(&*program)?,
             program,
             stack,
@@ -148,7 +148,7 @@ impl Bench {
             notices: VecDeque::new(),
             queue: VecDeque::new(),
             streams: BTreeMap::new(),
-            names: Names::new(),
+            names: BoundNames::new(),
             memory: BTreeMap::new(),
             every: BTreeMap::new(),
             conditions: Conditions::default(),
@@ -160,22 +160,22 @@ impl Bench {
     ///
     /// # Errors
     /// The deviation from the step.
-    pub(crate) fn step(&mut self, line: &Line) -> Done {
+    pub(crate) fn step(&mut self, line: &StepLine) -> StepOutcome {
         let due = match line.when {
-            When::After(span) => self.last + span,
-            When::At(span) => START + span,
+            StepTime::After(span) => self.last + span,
+            StepTime::At(span) => START + span,
         };
         if let Step::Out { count, packet, within } = &line.step {
             return (0..*count).try_for_each(|_| self.expect(line, packet, due, *within));
         }
         if let Step::OutNothing(until) = line.step {
             let until = match until {
-                When::After(span) => due + span,
-                When::At(span) => START + span,
+                StepTime::After(span) => due + span,
+                StepTime::At(span) => START + span,
             };
             return self.expect_nothing(line, until);
         }
-        if due < self.now && matches!(line.when, When::At(_)) {
+        if due < self.now && matches!(line.when, StepTime::At(_)) {
             let now = span::show(self.elapsed());
             return Err(self.wrong(
                 line,
@@ -216,7 +216,7 @@ impl Bench {
     }
 
     /// Checks that no unexpected packet is left.
-    pub(crate) fn finish(&mut self, line: &Line) -> Done {
+    pub(crate) fn finish(&mut self, line: &StepLine) -> StepOutcome {
         self.expect_nothing(line, self.now)
     }
 
@@ -248,7 +248,7 @@ impl Bench {
     // Time.
 
     /// Lets time pass; with `stop`, only until a packet leaves.
-    fn run_until(&mut self, line: &Line, until: Instant, stop: bool) -> Done {
+    fn run_until(&mut self, line: &StepLine, until: Instant, stop: bool) -> StepOutcome {
         loop {
             self.turn(line)?;
             if stop && !self.queue.is_empty() {
@@ -265,7 +265,7 @@ impl Bench {
     }
 
     /// Does all work that is due now.
-    fn turn(&mut self, line: &Line) -> Done {
+    fn turn(&mut self, line: &StepLine) -> StepOutcome {
         for _ in 0..MAX_ROUNDS {
             self.turns += 1;
             let any = self.stack.poll(self.now, &mut self.wire);
@@ -303,7 +303,7 @@ impl Bench {
         for mut frame in frames {
             frame.complete();
             let sender = self.causes.sender(frame.cause);
-            let sent = Sent { at: self.now, frame, sender };
+            let sent = SentPacket { at: self.now, frame, sender };
             let text = self.show(&sent);
             if sent.sender.is_none() {
                 self.happened.line(format!("// {text}"));
@@ -348,7 +348,7 @@ impl Bench {
     }
 
     /// Shows a packet as it is written, with its sender.
-    fn show(&self, sent: &Sent) -> String {
+    fn show(&self, sent: &SentPacket) -> String {
         let Some(sender) = &sent.sender else {
             return format!("the network layer sends {}", sent.frame.summary());
         };
@@ -369,7 +369,7 @@ impl Bench {
     // Packets.
 
     /// Delivers a packet.
-    fn arrive(&mut self, line: &Line, packet: &Packet) -> Done {
+    fn arrive(&mut self, line: &StepLine, packet: &PacketLiteral) -> StepOutcome {
         let packet = self.completed(true, packet);
         let ends = (self.setup.remote, self.setup.local);
         let frame = self.format.build(&packet, ends, &self.names);
@@ -401,7 +401,7 @@ impl Bench {
             .stack
             .counters()
             .rows()
-            .filter(|(name, _)| !Counters::WORK.contains(name));
+            .filter(|(name, _)| !StackCounters::WORK.contains(name));
         let stack = stack.map(|(name, count)| (name.to_owned(), count));
         let interface = self.stack.interface_counters();
         let drops = hawser_engine::net::DropReason::ALL.iter();
@@ -410,7 +410,7 @@ impl Bench {
     }
 
     /// Adds the default fields of its kind to a packet.
-    fn completed(&self, inbound: bool, packet: &Packet) -> Packet {
+    fn completed(&self, inbound: bool, packet: &PacketLiteral) -> PacketLiteral {
         let mut packet = packet.clone();
         if let Some(every) = self.every.get(&(inbound, packet.blueprint.clone())) {
             for (fields, more) in [(&mut packet.ip, &every.ip), (&mut packet.fields, &every.fields)] {
@@ -425,7 +425,13 @@ impl Bench {
     }
 
     /// Expects that a packet leaves at a time, or within a span after it.
-    fn expect(&mut self, line: &Line, packet: &Packet, due: Instant, within: Option<Duration>) -> Done {
+    fn expect(
+        &mut self,
+        line: &StepLine,
+        packet: &PacketLiteral,
+        due: Instant,
+        within: Option<Duration>,
+    ) -> StepOutcome {
         self.format
             .check(packet)
             .map_err(|error| self.wrong(line, error))?;
@@ -441,8 +447,8 @@ impl Bench {
         let happened = format!("> {} at {}", self.show(&sent), span::show(sent.at - START));
         let mut names = self.names.clone();
         let note = match self.format.compare(&wanted, &sent.frame, &mut names) {
-            Err(Mismatch::Wrong(error)) => return Err(self.wrong(line, error)),
-            Err(Mismatch::Differs(what)) => Some(what),
+            Err(ImageMismatch::Wrong(error)) => return Err(self.wrong(line, error)),
+            Err(ImageMismatch::Differs(what)) => Some(what),
             Ok(()) if sent.at > until || sent.at + tolerance < due => {
                 let due = span::show(due - START);
                 Some(format!(
@@ -466,7 +472,7 @@ impl Bench {
     }
 
     /// Expects that no packet leaves until a time.
-    fn expect_nothing(&mut self, line: &Line, until: Instant) -> Done {
+    fn expect_nothing(&mut self, line: &StepLine, until: Instant) -> StepOutcome {
         self.run_until(line, until, true)?;
         self.last = until;
         let Some(sent) = self.queue.pop_front() else {
@@ -483,11 +489,11 @@ impl Bench {
 
     fn request(
         &mut self,
-        line: &Line,
+        line: &StepLine,
         handle: &Option<String>,
         request: &Request,
         fails: Option<&str>,
-    ) -> Done {
+    ) -> StepOutcome {
         let wanted = match fails {
             None => None,
             Some(name) => Some(errno(name).ok_or_else(|| {
@@ -518,10 +524,10 @@ impl Bench {
     /// Executes a request. A rejection by the stack or the program is the inner error.
     fn ask(
         &mut self,
-        line: &Line,
+        line: &StepLine,
         name: &Option<String>,
         request: &Request,
-    ) -> Result<Result<(), RequestError>, Failure> {
+    ) -> Result<Result<(), RequestError>, StepFailure> {
         let name_or = |usual: &str| name.clone().unwrap_or_else(|| usual.to_owned());
         let now = self.now;
         match request {
@@ -556,7 +562,7 @@ impl Bench {
             }
             Request::Send { data, takes } => {
                 let handle = self.handle(line, name.as_ref(), CONNECTION)?;
-                let payload = Payload::of(data).map_err(|error| self.wrong(line, error))?;
+                let payload = Payload::parse(data).map_err(|error| self.wrong(line, error))?;
                 let sent = self.streams.get(&handle).map_or(0, |(sent, _)| *sent);
                 let bytes = payload.bytes(sent);
                 let taken = match self.stack.send(now, handle, &bytes) {
@@ -616,9 +622,14 @@ impl Bench {
         }
     }
 
-    fn recv(&mut self, line: &Line, name: &Option<String>, data: &crate::step::literal::Value) -> Done {
+    fn recv(
+        &mut self,
+        line: &StepLine,
+        name: &Option<String>,
+        data: &crate::step::literal::ValueLiteral,
+    ) -> StepOutcome {
         let handle = self.handle(line, name.as_ref(), CONNECTION)?;
-        let wanted = Payload::of(data).map_err(|error| self.wrong(line, error))?;
+        let wanted = Payload::parse(data).map_err(|error| self.wrong(line, error))?;
         // One byte more than expected reveals excess data.
         let mut bytes = vec![0; wanted.len() + 1];
         let mut len = 0;
@@ -649,7 +660,12 @@ impl Bench {
         self.handles.insert(name, handle);
     }
 
-    pub(crate) fn handle(&self, line: &Line, name: Option<&String>, usual: &str) -> Result<Handle, Failure> {
+    pub(crate) fn handle(
+        &self,
+        line: &StepLine,
+        name: Option<&String>,
+        usual: &str,
+    ) -> Result<Handle, StepFailure> {
         let name = name.map_or(usual, String::as_str);
         self.handles.get(name).copied().ok_or_else(|| {
             let known: Vec<&str> = self.handles.keys().map(String::as_str).collect();
@@ -665,7 +681,7 @@ impl Bench {
     }
 
     /// Checks a condition about the contexts of the open handles that it names.
-    fn assert(&mut self, line: &Line, text: &str, column: u32) -> Done {
+    fn assert(&mut self, line: &StepLine, text: &str, column: u32) -> StepOutcome {
         let mut contexts = Vec::new();
         for name in named(text)
             .into_iter()
@@ -690,7 +706,7 @@ impl Bench {
         }
     }
 
-    fn gone(&mut self, line: &Line, name: &Option<String>) -> Done {
+    fn gone(&mut self, line: &StepLine, name: &Option<String>) -> StepOutcome {
         let handle = self.handle(line, name.as_ref(), CONNECTION)?;
         match self.stack.context(handle) {
             None => Ok(()),
@@ -698,7 +714,13 @@ impl Bench {
         }
     }
 
-    fn notice(&mut self, line: &Line, name: &Option<String>, notice: &str, error: Option<&str>) -> Done {
+    fn notice(
+        &mut self,
+        line: &StepLine,
+        name: &Option<String>,
+        notice: &str,
+        error: Option<&str>,
+    ) -> StepOutcome {
         let handle = self.handle(line, name.as_ref(), CONNECTION)?;
         let expected = format!(
             "notify {notice}{}",
@@ -727,8 +749,13 @@ impl Bench {
 
     // Failures.
 
-    pub(crate) fn failed(&self, line: &Line, expected: impl Into<String>, happened: String) -> Failure {
-        Failure {
+    pub(crate) fn failed(
+        &self,
+        line: &StepLine,
+        expected: impl Into<String>,
+        happened: String,
+    ) -> StepFailure {
+        StepFailure {
             place: line.place,
             at: self.elapsed(),
             expected: expected.into(),
@@ -737,10 +764,10 @@ impl Bench {
         }
     }
 
-    pub(crate) fn wrong(&self, line: &Line, error: Error) -> Failure {
+    pub(crate) fn wrong(&self, line: &StepLine, error: Error) -> StepFailure {
         let hint = (!error.hint.is_empty()).then(|| format!("hint: {}", error.hint));
-        Failure {
-            place: Place { line: line.place.line, column: error.column },
+        StepFailure {
+            place: StepPosition { line: line.place.line, column: error.column },
             at: self.elapsed(),
             expected: String::new(),
             happened: error.message,
@@ -755,7 +782,7 @@ const LISTENER: &str = "listener";
 const STREAM: &str = "stream";
 
 /// Returns a step without its time.
-fn rest_of(line: &Line) -> &str {
+fn rest_of(line: &StepLine) -> &str {
     let behind = line.text.trim_start_matches('+');
     let timed = behind.len() < line.text.len() || behind.starts_with(|c: char| c.is_ascii_digit());
     match timed {
@@ -766,7 +793,7 @@ fn rest_of(line: &Line) -> &str {
     }
 }
 
-fn sent_by(sent: &Sent) -> Option<String> {
+fn sent_by(sent: &SentPacket) -> Option<String> {
     let line = &sent.sender.as_ref()?.line;
     (!line.file.is_empty()).then(|| format!("sent by {}:{}", line.file, line.line))
 }

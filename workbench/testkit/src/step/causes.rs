@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hawser_engine::{Stack, TapEvent};
-use hawser_inspect::trace::{Filter, Flows, Line, Tracer};
+use hawser_inspect::trace::{Filter, Flows, ProgramLine, Tracer};
 use hawser_interp::Unsupported;
 use hawser_ir::abi::PacketRec;
 use hawser_ir::abi::RecordKind;
@@ -22,12 +22,12 @@ pub(crate) struct Sender {
     /// The number of the blueprint in the module.
     pub(crate) blueprint: usize,
     /// The line of the program.
-    pub(crate) line: Line,
+    pub(crate) line: ProgramLine,
 }
 
 /// The observations of a stack.
 #[derive(Default)]
-pub(crate) struct Observed {
+pub(crate) struct StackObservations {
     senders: BTreeMap<u32, Sender>,
     /// Events as text, if requested.
     events: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Observed {
 
 /// An observer of a stack.
 #[derive(Clone, Default)]
-pub(crate) struct Causes(Arc<Mutex<Observed>>);
+pub(crate) struct Causes(Arc<Mutex<StackObservations>>);
 
 impl Causes {
     /// Observes a stack from now on. `events` requests the effects of each event as text.

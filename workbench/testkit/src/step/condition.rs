@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use hawser_check::Visible;
 use hawser_engine::program::Program;
-use hawser_interp::{Halted, Interpreter, Memory, Variable};
+use hawser_interp::{Halted, Interpreter, LastingMemory, Variable};
 use hawser_ir::{ContextId, FuncId, StructId, Ty};
 
-use crate::step::cursor::{Error, Read};
+use crate::step::cursor::{Error, LineParse};
 use crate::step::image::load;
 use crate::step::packet::Format;
 
 /// The memories of a condition's contexts during evaluation, which limit their number.
-const PLACES: [Memory; 2] = [Memory::Keyed, Memory::Fresh];
+const PLACES: [LastingMemory; 2] = [LastingMemory::Keyed, LastingMemory::Fresh];
 /// The maximum number of cached conditions.
 const MAX: usize = 1000;
 
@@ -43,7 +43,7 @@ impl Conditions {
         format: &Format,
         text: &str,
         contexts: &[Context],
-    ) -> Read<Option<String>> {
+    ) -> LineParse<Option<String>> {
         if contexts.len() > PLACES.len() {
             let message = format!("a condition concerns at most {} contexts", PLACES.len());
             return Err(Error::new(1, message));
@@ -92,7 +92,7 @@ impl Conditions {
     }
 }
 
-fn check(program: &dyn Program, text: &str, variables: &[Variable]) -> Read<Condition> {
+fn check(program: &dyn Program, text: &str, variables: &[Variable]) -> LineParse<Condition> {
     let visible: Vec<Visible> = variables
         .iter()
         .map(|variable| Visible { name: variable.name.clone(), ty: variable.ty.clone() })

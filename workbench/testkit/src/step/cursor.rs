@@ -10,7 +10,7 @@ pub(crate) struct Error {
     pub(crate) hint: String,
 }
 
-pub(crate) type Read<T> = Result<T, Error>;
+pub(crate) type LineParse<T> = Result<T, Error>;
 
 impl Error {
     pub(crate) fn new(column: u32, message: impl Into<String>) -> Error {
@@ -25,14 +25,14 @@ impl Error {
 
 /// A position in a line.
 #[derive(Clone, Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct LineCursor<'a> {
     line: &'a str,
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> LineCursor<'a> {
     /// Starts at the first token of a line. Text after `//` is ignored, except in quotes.
-    pub(crate) fn new(line: &'a str) -> Cursor<'a> {
+    pub(crate) fn new(line: &'a str) -> LineCursor<'a> {
         let mut in_text = false;
         let mut end = line.len();
         let mut before = ' ';
@@ -47,7 +47,7 @@ impl<'a> Cursor<'a> {
             }
             before = if before == '\\' { ' ' } else { character };
         }
-        let mut cursor = Cursor { line: &line[..end], at: 0 };
+        let mut cursor = LineCursor { line: &line[..end], at: 0 };
         cursor.skip();
         cursor
     }
@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a text in quotes; `\"` and `\\` stand for `"` and `\`.
-    pub(crate) fn text(&mut self) -> Read<String> {
+    pub(crate) fn text(&mut self) -> LineParse<String> {
         let column = self.column();
         let mut text = String::new();
         let mut characters = self.rest().char_indices().skip(1);
@@ -125,7 +125,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Checks that the line ends here.
-    pub(crate) fn end(&self) -> Read<()> {
+    pub(crate) fn end(&self) -> LineParse<()> {
         match self.rest() {
             "" => Ok(()),
             rest => Err(Error::new(

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use hawser_engine::net::{from_bytes, to_bytes};
 use hawser_ir::{Items, LIST_HEADER, Layout, Module, OPTION_TAG, OptListId, StructId, Ty, WireField};
 
-use crate::step::cursor::{Error, Read};
-use crate::step::literal::{Field, Literal, Value};
+use crate::step::cursor::{Error, LineParse};
+use crate::step::literal::{Field, Literal, ValueLiteral};
 use crate::step::payload::{self, Payload};
 use crate::step::span;
 
@@ -15,19 +15,19 @@ use crate::step::span;
 const FLAG_BITS: u8 = 4;
 
 /// Values found in packets, by name.
-pub(crate) type Names = BTreeMap<String, u64>;
+pub(crate) type BoundNames = BTreeMap<String, u64>;
 
 /// A packet does not match its written form.
-pub(crate) enum Mismatch {
+pub(crate) enum ImageMismatch {
     /// The written form is invalid.
     Wrong(Error),
     /// The packet differs.
     Differs(String),
 }
 
-impl From<Error> for Mismatch {
-    fn from(error: Error) -> Mismatch {
-        Mismatch::Wrong(error)
+impl From<Error> for ImageMismatch {
+    fn from(error: Error) -> ImageMismatch {
+        ImageMismatch::Wrong(error)
     }
 }
 
@@ -44,8 +44,8 @@ impl<'a> Types<'a> {
         structure: StructId,
         fields: &[Field],
         into: &mut [u8],
-        names: &Names,
-    ) -> Read<Option<Payload>> {
+        names: &BoundNames,
+    ) -> LineParse<Option<Payload>> {
         let mut payload = None;
         for field in fields {
             let (ty, at) = self.field(structure, &field.name, field.column)?;
@@ -56,7 +56,7 @@ impl<'a> Types<'a> {
     }
 
     /// Returns a field's type and its offset in the structure.
-    pub(crate) fn field(&self, structure: StructId, name: &str, column: u32) -> Read<(&'a Ty, usize)> {
+    pub(crate) fn field(&self, structure: StructId, name: &str, column: u32) -> LineParse<(&'a Ty, usize)> {
         let structure = self.module.structure(structure);
         let field = structure.fields.iter().find(|field| field.name == name);
         let field = field.ok_or_else(|| {
@@ -67,7 +67,13 @@ impl<'a> Types<'a> {
         Ok((&field.ty, field.offset as usize))
     }
 
-    fn write(&self, ty: &'a Ty, value: &Value, into: &mut [u8], names: &Names) -> Read<Option<Payload>> {
+    fn write(
+        &self,
+        ty: &'a Ty,
+        value: &ValueLiteral,
+        into: &mut [u8],
+        names: &BoundNames,
+    ) -> LineParse<Option<Payload>> {
         if ty.width().is_some() {
             let number = self.number(ty, value, names)?;
             store(into, number, self.layout.size(ty) as usize);
@@ -78,13 +84,13 @@ impl<'a> Types<'a> {
             into[..room].copy_from_slice(&bytes[..room]);
         };
         match (ty, &value.literal) {
-            (Ty::Data, _) => return Payload::of(value).map(Some),
+            (Ty::Data, _) => return Payload::parse(value).map(Some),
             (Ty::Ip, Literal::Word(word)) => {
                 let address = word.parse().map_err(|_| expected(value, "an address"))?;
                 put(&to_bytes(address));
             }
             (Ty::Bytes { len }, _) => {
-                let bytes = Payload::of(value)?.bytes(0);
+                let bytes = Payload::parse(value)?.bytes(0);
                 if bytes.len() != *len as usize {
                     return Err(expected(
                         value,
@@ -112,10 +118,10 @@ impl<'a> Types<'a> {
         &self,
         items: Items<'a>,
         cap: usize,
-        (elements, value): (&[Value], &Value),
+        (elements, value): (&[ValueLiteral], &ValueLiteral),
         into: &mut [u8],
-        names: &Names,
-    ) -> Read<()> {
+        names: &BoundNames,
+    ) -> LineParse<()> {
         if elements.len() > cap {
             return Err(expected(value, &format!("a list of at most {cap}")));
         }
@@ -139,7 +145,11 @@ impl<'a> Types<'a> {
     }
 
     /// Returns the member of an option list that is written.
-    fn member<'v>(&self, list: OptListId, value: &'v Value) -> Read<(usize, StructId, &'v [Field])> {
+    fn member<'v>(
+        &self,
+        list: OptListId,
+        value: &'v ValueLiteral,
+    ) -> LineParse<(usize, StructId, &'v [Field])> {
         let members = &self.module.opt_list(list).members;
         let (name, fields) = match &value.literal {
             Literal::Named(name, fields) => (name, fields.as_slice()),
@@ -159,7 +169,7 @@ impl<'a> Types<'a> {
     }
 
     /// Returns the number that is written for a scalar.
-    pub(crate) fn number(&self, ty: &Ty, value: &Value, names: &Names) -> Read<u64> {
+    pub(crate) fn number(&self, ty: &Ty, value: &ValueLiteral, names: &BoundNames) -> LineParse<u64> {
         let Literal::Word(word) = &value.literal else {
             return Err(expected(value, "a number"));
         };
@@ -192,7 +202,7 @@ impl<'a> Types<'a> {
     }
 
     /// Evaluates `iss`, `iss+1` or `iss-1`.
-    fn named(&self, expression: &str, value: &Value, names: &Names) -> Read<u64> {
+    fn named(&self, expression: &str, value: &ValueLiteral, names: &BoundNames) -> LineParse<u64> {
         let at = expression.find(['+', '-']).unwrap_or(expression.len());
         let (name, rest) = expression.split_at(at);
         let known = names.get(name).copied().ok_or_else(|| {
@@ -342,8 +352,8 @@ impl<'a> Types<'a> {
         structure: StructId,
         fields: &[Field],
         (bytes, payload): (&[u8], &[u8]),
-        names: &mut Names,
-    ) -> Result<(), Mismatch> {
+        names: &mut BoundNames,
+    ) -> Result<(), ImageMismatch> {
         for field in fields {
             let (ty, at) = self.field(structure, &field.name, field.column)?;
             let part = bytes.get(at..).unwrap_or_default();
@@ -356,19 +366,19 @@ impl<'a> Types<'a> {
         &self,
         name: &str,
         ty: &'a Ty,
-        value: &Value,
+        value: &ValueLiteral,
         (bytes, payload): (&[u8], &[u8]),
-        names: &mut Names,
-    ) -> Result<(), Mismatch> {
+        names: &mut BoundNames,
+    ) -> Result<(), ImageMismatch> {
         let differs = || {
             let found = self.show(ty, bytes, payload);
-            Err(Mismatch::Differs(format!(
+            Err(ImageMismatch::Differs(format!(
                 "{name} is {found}, not {}",
                 value.literal
             )))
         };
         match (ty, &value.literal) {
-            (Ty::Data, _) => match Payload::of(value)?.matches(payload) {
+            (Ty::Data, _) => match Payload::parse(value)?.matches(payload) {
                 true => Ok(()),
                 false => differs(),
             },
@@ -461,12 +471,12 @@ fn show_integer(number: u64, bits: u8, signed: bool) -> String {
     }
 }
 
-fn expected(value: &Value, what: &str) -> Error {
+fn expected(value: &ValueLiteral, what: &str) -> Error {
     Error::new(value.column, format!("`{}` is not {what}", value.literal))
 }
 
-fn unplaced(literal: Literal) -> Value {
-    Value { column: 0, literal }
+fn unplaced(literal: Literal) -> ValueLiteral {
+    ValueLiteral { column: 0, literal }
 }
 
 /// Stores a number in `size` bytes in this machine's byte order.

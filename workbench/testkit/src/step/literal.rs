@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::step::cursor::{Cursor, Error, Read};
+use crate::step::cursor::{Error, LineCursor, LineParse};
 
 /// The maximum nesting of values.
 const MAX_DEPTH: usize = 8;
@@ -21,12 +21,12 @@ pub(crate) enum Literal {
     /// `window_scale{shift: 7}`.
     Named(String, Vec<Field>),
     /// `[1, 2]`; the flag is true if a final `...` stands for any further elements.
-    List(Vec<Value>, bool),
+    List(Vec<ValueLiteral>, bool),
 }
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Value {
+pub(crate) struct ValueLiteral {
     pub(crate) column: u32,
     pub(crate) literal: Literal,
 }
@@ -36,21 +36,21 @@ pub(crate) struct Value {
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) column: u32,
-    pub(crate) value: Value,
+    pub(crate) value: ValueLiteral,
 }
 
 /// A packet: fields of its IP header, its blueprint, and the blueprint's fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Packet {
+pub(crate) struct PacketLiteral {
     pub(crate) column: u32,
     pub(crate) ip: Vec<Field>,
     pub(crate) blueprint: String,
     pub(crate) fields: Vec<Field>,
 }
 
-impl Packet {
+impl PacketLiteral {
     /// Parses `SW{seq: 5}`, or `ip{ecn: 3} SW{seq: 5}`.
-    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Read<Packet> {
+    pub(crate) fn read(cursor: &mut LineCursor<'_>) -> LineParse<PacketLiteral> {
         let column = cursor.column();
         let (mut name, mut found) = named(cursor)?;
         let mut ip = Vec::new();
@@ -58,12 +58,12 @@ impl Packet {
             ip = found;
             (name, found) = named(cursor)?;
         }
-        Ok(Packet { column, ip, blueprint: name, fields: found })
+        Ok(PacketLiteral { column, ip, blueprint: name, fields: found })
     }
 }
 
 /// Parses `SW{seq: 5}`.
-fn named(cursor: &mut Cursor<'_>) -> Read<(String, Vec<Field>)> {
+fn named(cursor: &mut LineCursor<'_>) -> LineParse<(String, Vec<Field>)> {
     let column = cursor.column();
     let name = cursor.word();
     if name.is_empty() || !cursor.take("{") {
@@ -77,7 +77,7 @@ fn named(cursor: &mut Cursor<'_>) -> Read<(String, Vec<Field>)> {
 }
 
 /// Parses fields alone: `{id: 1, len: 100}`.
-pub(crate) fn record(cursor: &mut Cursor<'_>) -> Read<Vec<Field>> {
+pub(crate) fn record(cursor: &mut LineCursor<'_>) -> LineParse<Vec<Field>> {
     if cursor.take("{") {
         return fields(cursor, 0);
     }
@@ -85,7 +85,7 @@ pub(crate) fn record(cursor: &mut Cursor<'_>) -> Read<Vec<Field>> {
 }
 
 /// Parses the fields after an opening brace.
-fn fields(cursor: &mut Cursor<'_>, depth: usize) -> Read<Vec<Field>> {
+fn fields(cursor: &mut LineCursor<'_>, depth: usize) -> LineParse<Vec<Field>> {
     let mut fields: Vec<Field> = Vec::new();
     loop {
         if cursor.take("}") {
@@ -108,7 +108,7 @@ fn fields(cursor: &mut Cursor<'_>, depth: usize) -> Read<Vec<Field>> {
 }
 
 /// Parses a comma, or checks that the items end here.
-fn separator(cursor: &mut Cursor<'_>, end: &str, items: usize) -> Read<()> {
+fn separator(cursor: &mut LineCursor<'_>, end: &str, items: usize) -> LineParse<()> {
     if items > MAX_ITEMS {
         return Err(Error::new(
             cursor.column(),
@@ -121,7 +121,7 @@ fn separator(cursor: &mut Cursor<'_>, end: &str, items: usize) -> Read<()> {
     Err(Error::new(cursor.column(), format!("expected `,` or `{end}`")))
 }
 
-fn value(cursor: &mut Cursor<'_>, depth: usize) -> Read<Value> {
+fn value(cursor: &mut LineCursor<'_>, depth: usize) -> LineParse<ValueLiteral> {
     let column = cursor.column();
     if depth >= MAX_DEPTH {
         return Err(Error::new(
@@ -147,10 +147,10 @@ fn value(cursor: &mut Cursor<'_>, depth: usize) -> Read<Value> {
             Literal::Word(word)
         }
     };
-    Ok(Value { column, literal })
+    Ok(ValueLiteral { column, literal })
 }
 
-fn list(cursor: &mut Cursor<'_>, depth: usize) -> Read<Literal> {
+fn list(cursor: &mut LineCursor<'_>, depth: usize) -> LineParse<Literal> {
     let mut items = Vec::new();
     loop {
         if cursor.take("]") {
@@ -168,7 +168,7 @@ fn list(cursor: &mut Cursor<'_>, depth: usize) -> Read<Literal> {
 }
 
 /// Parses the argument of `send` and `recv`, and of a `data_t`: `100`, `100@1400`, `"hello"`, `0x00ff`.
-pub(crate) fn data(cursor: &mut Cursor<'_>) -> Read<Value> {
+pub(crate) fn data(cursor: &mut LineCursor<'_>) -> LineParse<ValueLiteral> {
     value(cursor, MAX_DEPTH - 1)
 }
 
@@ -208,7 +208,7 @@ fn show(f: &mut fmt::Formatter<'_>, fields: &[Field]) -> fmt::Result {
     f.write_str("}")
 }
 
-impl fmt::Display for Packet {
+impl fmt::Display for PacketLiteral {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.ip.is_empty() {
             f.write_str("ip")?;

@@ -10,13 +10,13 @@ use hawser_engine::program::Program;
 use hawser_engine::wire::{Medium, RxFrame, TxFrame};
 use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::abi::{self, Csum, Net, PacketRec, ParseError, Segment};
-use hawser_ir::{Blueprint, BlueprintId, Fill, Layout, Module, Source, WireField};
+use hawser_ir::{Blueprint, BlueprintId, Fill, Layout, Module, ParserInput, WireField};
 use hawser_sim::frame::Frame;
 use hawser_time::Instant;
 
-use crate::step::cursor::{Error, Read};
-use crate::step::image::{Mismatch, Names, Types};
-use crate::step::literal::{Field, Literal, Packet, Value};
+use crate::step::cursor::{Error, LineParse};
+use crate::step::image::{BoundNames, ImageMismatch, Types};
+use crate::step::literal::{Field, Literal, PacketLiteral, ValueLiteral};
 use crate::step::payload::Payload;
 
 /// The hop limit of incoming packets, unless a file states another.
@@ -35,14 +35,14 @@ pub(crate) struct Format {
 }
 
 /// A parsed packet.
-pub(crate) struct Opened {
+pub(crate) struct ParsedPacket {
     net: Net,
     blueprint: usize,
     image: Vec<u8>,
     payload: Vec<u8>,
 }
 
-impl Opened {
+impl ParsedPacket {
     pub(crate) fn payload_len(&self) -> usize {
         self.payload.len()
     }
@@ -52,9 +52,11 @@ impl Format {
     pub(crate) fn new(program: &dyn Program) -> Result<Format, Unsupported> {
         let module = Arc::new(program.module().clone());
         let sources = module.parsers.iter().filter_map(|parser| match parser.source {
-            Source::Ip(protocol) => Some((protocol, 0)),
-            Source::Udp(port) => Some((udp::PROTOCOL, port)),
-            Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
+            ParserInput::Ip(protocol) => Some((protocol, 0)),
+            ParserInput::Udp(port) => Some((udp::PROTOCOL, port)),
+            ParserInput::Trimmed(_) | ParserInput::IcmpError | ParserInput::App(_) | ParserInput::Start => {
+                None
+            }
         });
         let (protocol, port) = sources.into_iter().next().unwrap_or_default();
         Ok(Format {
@@ -81,7 +83,7 @@ impl Format {
         }
     }
 
-    fn blueprint(&self, name: &str, column: u32) -> Read<(usize, &Blueprint)> {
+    fn blueprint(&self, name: &str, column: u32) -> LineParse<(usize, &Blueprint)> {
         let found = self
             .module()
             .blueprints
@@ -101,7 +103,7 @@ impl Format {
     }
 
     /// Checks the names and the values of a packet that is not built yet.
-    pub(crate) fn check(&self, packet: &Packet) -> Read<()> {
+    pub(crate) fn check(&self, packet: &PacketLiteral) -> LineParse<()> {
         let (_, blueprint) = self.blueprint(&packet.blueprint, packet.column)?;
         let types = self.types();
         for field in &packet.fields {
@@ -112,7 +114,12 @@ impl Format {
 
     /// Builds a packet from `from` to `to`. Unwritten fields are zero, except those that the program
     /// computes.
-    pub(crate) fn build(&self, packet: &Packet, (from, to): (IpAddr, IpAddr), names: &Names) -> Read<Frame> {
+    pub(crate) fn build(
+        &self,
+        packet: &PacketLiteral,
+        (from, to): (IpAddr, IpAddr),
+        names: &BoundNames,
+    ) -> LineParse<Frame> {
         let (index, blueprint) = self.blueprint(&packet.blueprint, packet.column)?;
         let net = self.net(packet, (from, to), names)?;
         let (wrong, plain): (Vec<&Field>, Vec<&Field>) =
@@ -155,7 +162,7 @@ impl Format {
         (index, blueprint): (usize, &Blueprint),
         right: &Frame,
         image: &mut [u8],
-    ) -> Read<()> {
+    ) -> LineParse<()> {
         if fill(blueprint, &field.name).is_none() {
             return Err(
                 Error::new(field.value.column, format!("`{}` is not computed", field.name)).hint(
@@ -188,7 +195,7 @@ impl Format {
         image: &mut [u8],
         payload: &[u8],
         column: u32,
-    ) -> Read<Frame> {
+    ) -> LineParse<Frame> {
         let too_long = || {
             Error::new(
                 column,
@@ -233,7 +240,7 @@ impl Format {
         let mut sent = TxFrame { head, ..TxFrame::default() };
         let blueprint = &self.module().blueprints[index];
         let is_crc = |name: &&str| matches!(fill(blueprint, name), Some(Fill::Crc32 { .. }));
-        if let Some(crc) = Crc::of(blueprint).filter(|_| !written.iter().any(is_crc)) {
+        if let Some(crc) = Crc::from_blueprint(blueprint).filter(|_| !written.iter().any(is_crc)) {
             crc.fill(&mut sent, 0, network);
         }
         let received = RxFrame {
@@ -255,7 +262,12 @@ impl Format {
     }
 
     /// Returns the IP header of a packet, with its written fields.
-    fn net(&self, packet: &Packet, (from, to): (IpAddr, IpAddr), names: &Names) -> Read<Net> {
+    fn net(
+        &self,
+        packet: &PacketLiteral,
+        (from, to): (IpAddr, IpAddr),
+        names: &BoundNames,
+    ) -> LineParse<Net> {
         let mut net = Net::zeroed();
         (net.src_ip, net.dst_ip) = (to_bytes(from), to_bytes(to));
         (net.protocol, net.ttl) = (self.protocol, TTL);
@@ -295,7 +307,7 @@ impl Format {
     }
 
     /// Parses a packet, and verifies the fields that the program computes.
-    pub(crate) fn open(&self, blueprint: usize, frame: &Frame) -> Result<Opened, ParseError> {
+    pub(crate) fn open(&self, blueprint: usize, frame: &Frame) -> Result<ParsedPacket, ParseError> {
         let headers = frame.headers().ok_or(ParseError::Truncated)?;
         let bytes = whole(frame);
         let mut net = net_of(&bytes, &headers);
@@ -329,23 +341,23 @@ impl Format {
             .interpreter
             .extract(BlueprintId(blueprint as u32), packet, &mut image)?;
         let payload = packet.head.get(payload).unwrap_or_default().to_vec();
-        Ok(Opened { net, blueprint, image, payload })
+        Ok(ParsedPacket { net, blueprint, image, payload })
     }
 
     /// Returns an incoming packet in its full written form, or `None` if a computed field is wrong.
-    pub(crate) fn opened(&self, packet: &Packet, frame: &Frame) -> Option<Packet> {
+    pub(crate) fn opened(&self, packet: &PacketLiteral, frame: &Frame) -> Option<PacketLiteral> {
         let (index, _) = self.blueprint(&packet.blueprint, packet.column).ok()?;
         Some(self.show(&self.open(index, frame).ok()?))
     }
 
     /// Returns the written form of a packet.
-    pub(crate) fn show(&self, opened: &Opened) -> Packet {
+    pub(crate) fn show(&self, opened: &ParsedPacket) -> PacketLiteral {
         let blueprint = &self.module().blueprints[opened.blueprint];
         let value = |name: &str, number: u16, usual: u16| {
             (number != usual).then(|| Field {
                 name: name.to_owned(),
                 column: 0,
-                value: Value { column: 0, literal: Literal::Word(number.to_string()) },
+                value: ValueLiteral { column: 0, literal: Literal::Word(number.to_string()) },
             })
         };
         let net = &opened.net;
@@ -357,7 +369,7 @@ impl Format {
             value("src_port", net.src_port, self.port),
             value("dst_port", net.dst_port, self.port),
         ];
-        Packet {
+        PacketLiteral {
             column: 0,
             ip: ip.into_iter().flatten().collect(),
             blueprint: blueprint.name.clone(),
@@ -368,16 +380,21 @@ impl Format {
     }
 
     /// Returns the numbers of a packet's own fields, by name.
-    pub(crate) fn numbers(&self, opened: &Opened) -> Vec<(String, u64)> {
+    pub(crate) fn numbers(&self, opened: &ParsedPacket) -> Vec<(String, u64)> {
         let body = self.module().blueprints[opened.blueprint].body;
         self.types().numbers(body, &opened.image)
     }
 
     /// Compares the written form with a packet.
-    pub(crate) fn compare(&self, packet: &Packet, frame: &Frame, names: &mut Names) -> Result<(), Mismatch> {
+    pub(crate) fn compare(
+        &self,
+        packet: &PacketLiteral,
+        frame: &Frame,
+        names: &mut BoundNames,
+    ) -> Result<(), ImageMismatch> {
         let (index, blueprint) = self.blueprint(&packet.blueprint, packet.column)?;
         let opened = self.open(index, frame).map_err(|error| {
-            Mismatch::Differs(format!("it is not a {}: {}", packet.blueprint, describe(error)))
+            ImageMismatch::Differs(format!("it is not a {}: {}", packet.blueprint, describe(error)))
         })?;
         for field in &packet.ip {
             let net = &opened.net;
@@ -394,7 +411,9 @@ impl Format {
             };
             if field.value.literal != Literal::Word(found.clone()) {
                 let (name, wanted) = (&field.name, &field.value.literal);
-                return Err(Mismatch::Differs(format!("ip.{name} is {found}, not {wanted}")));
+                return Err(ImageMismatch::Differs(format!(
+                    "ip.{name} is {found}, not {wanted}"
+                )));
             }
         }
         let content = (&opened.image[..], &opened.payload[..]);
@@ -426,7 +445,7 @@ fn fill<'a>(blueprint: &'a Blueprint, name: &str) -> Option<&'a Fill> {
     })
 }
 
-fn not_an_address(value: &Value) -> Error {
+fn not_an_address(value: &ValueLiteral) -> Error {
     Error::new(value.column, format!("`{}` is not an address", value.literal))
 }
 
@@ -518,10 +537,10 @@ pub(crate) fn show_and_read(program: &dyn Program, bytes: &[u8]) -> Option<bool>
     let frame = format.assemble(index, &[], &ends, &mut image, payload, 0).ok()?;
     let opened = format.open(index, &frame).ok()?;
     let shown = format.show(&opened).to_string();
-    let read =
-        Packet::read(&mut crate::step::cursor::Cursor::new(&shown)).expect("what is shown can be read");
+    let read = PacketLiteral::read(&mut crate::step::cursor::LineCursor::new(&shown))
+        .expect("what is shown can be read");
     let again = format
-        .build(&read, (from, to), &Names::new())
+        .build(&read, (from, to), &BoundNames::new())
         .expect("what is shown can be built");
     assert_eq!(whole(&again), whole(&frame), "{shown}");
     Some(true)

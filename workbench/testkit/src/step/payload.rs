@@ -3,8 +3,8 @@
 //! By default, the bytes are a pattern in which each four bytes count on. A part of it therefore reveals its
 //! position in the stream.
 
-use crate::step::cursor::{Error, Read};
-use crate::step::literal::{Literal, Value};
+use crate::step::cursor::{Error, LineParse};
+use crate::step::literal::{Literal, ValueLiteral};
 
 /// The maximum size of one payload in bytes, which a send buffer does not exceed.
 pub(crate) const MAX: usize = 16 << 20;
@@ -26,7 +26,7 @@ pub(crate) enum Payload {
 
 impl Payload {
     /// Parses `100`, `100@1400`, `"hello"`, `0x00ff`.
-    pub(crate) fn of(value: &Value) -> Read<Payload> {
+    pub(crate) fn parse(value: &ValueLiteral) -> LineParse<Payload> {
         let wrong = |what: &str| {
             Error::new(value.column, format!("`{}` is not a payload{what}", value.literal))
                 .hint("so many bytes as in `100`, or from an offset of the stream on as in `100@1400`, or `\"text\"`, or `0x00ff`")
@@ -135,7 +135,7 @@ mod tests {
             Some(text) => Literal::Text(text.trim_end_matches('"').to_owned()),
             None => Literal::Word(text.to_owned()),
         };
-        Payload::of(&Value { column: 1, literal }).unwrap_or_else(|error| panic!("{error:?}"))
+        Payload::parse(&ValueLiteral { column: 1, literal }).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
     #[test]

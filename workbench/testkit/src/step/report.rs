@@ -14,14 +14,14 @@ const WIDEST: usize = 160;
 
 /// A line and a column, both from 1; columns count characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct StepPosition {
     /// The line, from 1.
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StepPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -29,9 +29,9 @@ impl fmt::Display for Place {
 
 /// A step that did not happen as written, or cannot be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct StepFailure {
     /// The place of the step.
-    pub place: Place,
+    pub place: StepPosition,
     /// The time of detection, from the start.
     pub at: Duration,
     /// The expected behaviour; empty if the step is invalid.
@@ -44,16 +44,16 @@ pub struct Failure {
 
 /// The result of a file.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct StepReport {
     /// The first failure; absent if the file passed.
-    pub failure: Option<Failure>,
+    pub failure: Option<StepFailure>,
     /// The file's line that failed.
     pub source: String,
     /// The log as steps, which form a file themselves.
     pub happened: Vec<String>,
 }
 
-impl Report {
+impl StepReport {
     /// Returns whether the file passed.
     #[must_use]
     pub fn passed(&self) -> bool {
@@ -81,7 +81,7 @@ impl Report {
     }
 }
 
-impl Failure {
+impl StepFailure {
     /// Returns a readable description of the failure: the file, the place, the line with a mark, and the
     /// differences.
     #[must_use]

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use hawser_engine::{Errno, Notice, Region, RequestError, WorkRequest};
 use hawser_ir::Ty;
 
-use crate::step::bench::{Bench, CONNECTION, Done};
-use crate::step::cursor::{Cursor, Error, Read};
-use crate::step::literal::{self, Field, Literal, Value};
+use crate::step::bench::{CONNECTION, StepBench, StepOutcome};
+use crate::step::cursor::{Error, LineCursor, LineParse};
+use crate::step::literal::{self, Field, Literal, ValueLiteral};
+use crate::step::notice_names::errno;
+use crate::step::parse::{Request, Step, StepLine};
 use crate::step::payload::{self, Payload};
-use crate::step::read::{Line, Request, Step};
-use crate::step::report::Failure;
-use crate::step::words::errno;
+use crate::step::report::StepFailure;
 
 /// The default name of registered memory.
 const MEMORY: &str = "memory";
@@ -44,7 +44,7 @@ pub(crate) struct Registered {
 
 /// Parses `pair 17 from 50000`, `pair 17 for datagrams`, `register {data: 100}`, `deregister` or `post {code:
 /// WORK_SEND}`. Returns `None` for other words.
-pub(crate) fn request(verb: &str, cursor: &mut Cursor<'_>) -> Read<Option<Request>> {
+pub(crate) fn request(verb: &str, cursor: &mut LineCursor<'_>) -> LineParse<Option<Request>> {
     Ok(Some(match verb {
         "pair" => {
             let number = literal::data(cursor)?;
@@ -66,8 +66,8 @@ pub(crate) fn request(verb: &str, cursor: &mut Cursor<'_>) -> Read<Option<Reques
 pub(crate) fn observation(
     verb: &str,
     handle: Option<&String>,
-    cursor: &mut Cursor<'_>,
-) -> Read<Option<Step>> {
+    cursor: &mut LineCursor<'_>,
+) -> LineParse<Option<Step>> {
     let handle = handle.cloned();
     Ok(Some(match verb {
         "completion" => Step::Completion { handle, fields: literal::record(cursor)? },
@@ -95,14 +95,14 @@ fn numbers_of([id, outcome, len, value]: [u64; 4]) -> [u64; 6] {
     [id, outcome & 0xff, outcome >> 8 & 0xff, outcome >> 16, len, value]
 }
 
-impl Bench {
+impl StepBench {
     /// Opens a queue pair, to the peer at the port of the program's packets, or for datagrams.
     pub(crate) fn open_pair(
         &mut self,
-        line: &Line,
+        line: &StepLine,
         name: &Option<String>,
-        (number, from, has_peer): (&Value, &Option<Value>, bool),
-    ) -> Result<Result<(), RequestError>, Failure> {
+        (number, from, has_peer): (&ValueLiteral, &Option<ValueLiteral>, bool),
+    ) -> Result<Result<(), RequestError>, StepFailure> {
         let number = self.small(line, number, u32::MAX)?;
         let from = match from {
             Some(from) => self.small(line, from, u16::MAX.into())? as u16,
@@ -118,13 +118,13 @@ impl Bench {
     /// Registers memory with its contents. Its key is `$NAME` from then on.
     pub(crate) fn register(
         &mut self,
-        line: &Line,
+        line: &StepLine,
         name: &Option<String>,
         fields: &[Field],
-    ) -> Result<Result<(), RequestError>, Failure> {
+    ) -> Result<Result<(), RequestError>, StepFailure> {
         let (data, others): (Vec<&Field>, Vec<&Field>) =
             fields.iter().partition(|field| field.name == "data");
-        let data = data.first().map(|field| Payload::of(&field.value)).transpose();
+        let data = data.first().map(|field| Payload::parse(&field.value)).transpose();
         let bytes = data
             .map_err(|error| self.wrong(line, error))?
             .map_or_else(Vec::new, |payload| payload.bytes(0));
@@ -144,7 +144,7 @@ impl Bench {
     }
 
     /// Invalidates a key. The bytes remain and can be checked.
-    pub(crate) fn deregister(&mut self, line: &Line, name: &Option<String>) -> Done {
+    pub(crate) fn deregister(&mut self, line: &StepLine, name: &Option<String>) -> StepOutcome {
         let known = self.registered(line, name)?;
         match self.stack.deregister(known.domain, known.key) {
             true => Ok(()),
@@ -155,10 +155,10 @@ impl Bench {
     /// Posts a work request.
     pub(crate) fn post(
         &mut self,
-        line: &Line,
+        line: &StepLine,
         name: &Option<String>,
         fields: &[Field],
-    ) -> Result<Result<(), RequestError>, Failure> {
+    ) -> Result<Result<(), RequestError>, StepFailure> {
         let handle = self.handle(line, name.as_ref(), CONNECTION)?;
         let numbers = self.numbers(line, fields, WORK)?;
         let [
@@ -193,7 +193,12 @@ impl Bench {
     }
 
     /// Expects that the next notice is a completion with these fields. Other fields are not compared.
-    pub(crate) fn completion(&mut self, line: &Line, name: &Option<String>, fields: &[Field]) -> Done {
+    pub(crate) fn completion(
+        &mut self,
+        line: &StepLine,
+        name: &Option<String>,
+        fields: &[Field],
+    ) -> StepOutcome {
         let handle = self.handle(line, name.as_ref(), CONNECTION)?;
         let wanted = self.numbers(line, fields, COMPLETION)?;
         let expected = line.text.clone();
@@ -208,7 +213,7 @@ impl Bench {
                 show_completion(words)
             }
             Some(other) => {
-                let (word, error) = crate::step::words::notice_word(other);
+                let (word, error) = crate::step::notice_names::notice_word(other);
                 format!("notify {word}{error}")
             }
         };
@@ -218,12 +223,12 @@ impl Bench {
     /// Expects that registered memory holds these bytes.
     pub(crate) fn holds(
         &mut self,
-        line: &Line,
+        line: &StepLine,
         name: &Option<String>,
-        (data, at): (&Value, &Option<Value>),
-    ) -> Done {
+        (data, at): (&ValueLiteral, &Option<ValueLiteral>),
+    ) -> StepOutcome {
         let known = self.registered(line, name)?;
-        let wanted = Payload::of(data).map_err(|error| self.wrong(line, error))?;
+        let wanted = Payload::parse(data).map_err(|error| self.wrong(line, error))?;
         let at = match at {
             Some(at) => self.small(line, at, u32::MAX)? as usize,
             None => 0,
@@ -240,7 +245,7 @@ impl Bench {
         Err(self.failed(line, format!("holds {}", data.literal), happened))
     }
 
-    fn registered(&self, line: &Line, name: &Option<String>) -> Result<Registered, Failure> {
+    fn registered(&self, line: &StepLine, name: &Option<String>) -> Result<Registered, StepFailure> {
         let name = name.as_deref().unwrap_or(MEMORY);
         self.memory.get(name).cloned().ok_or_else(|| {
             let error = Error::new(line.place.column, format!("no memory is registered as `{name}`"));
@@ -251,10 +256,10 @@ impl Bench {
     /// Returns the numbers of these fields, in order. Unwritten fields have none.
     fn numbers<'f, const N: usize>(
         &self,
-        line: &Line,
+        line: &StepLine,
         fields: impl IntoIterator<Item = &'f Field>,
         known: [&str; N],
-    ) -> Result<[Option<u64>; N], Failure> {
+    ) -> Result<[Option<u64>; N], StepFailure> {
         let mut numbers = [None; N];
         for field in fields {
             let Some(index) = known.iter().position(|known| *known == field.name) else {
@@ -268,7 +273,7 @@ impl Bench {
     }
 
     /// Parses a number up to a limit.
-    fn small(&self, line: &Line, value: &Value, limit: u32) -> Result<u32, Failure> {
+    fn small(&self, line: &StepLine, value: &ValueLiteral, limit: u32) -> Result<u32, StepFailure> {
         let number = self.number(line, value)?;
         let small = u32::try_from(number).ok().filter(|number| *number <= limit);
         small.ok_or_else(|| {
@@ -279,11 +284,11 @@ impl Bench {
 
     /// Parses a number, `$NAME`, a name of the language or of an enum of the program, or several of them
     /// joined by `|`.
-    pub(crate) fn number(&self, line: &Line, value: &Value) -> Result<u64, Failure> {
+    pub(crate) fn number(&self, line: &StepLine, value: &ValueLiteral) -> Result<u64, StepFailure> {
         self.read_number(value).map_err(|error| self.wrong(line, error))
     }
 
-    fn read_number(&self, value: &Value) -> Read<u64> {
+    fn read_number(&self, value: &ValueLiteral) -> LineParse<u64> {
         let Literal::Word(word) = &value.literal else {
             return Err(Error::new(
                 value.column,
@@ -294,7 +299,7 @@ impl Bench {
         parts.try_fold(0, |all, part| Ok(all | self.part(part, value.column)?))
     }
 
-    fn part(&self, part: &str, column: u32) -> Read<u64> {
+    fn part(&self, part: &str, column: u32) -> LineParse<u64> {
         if let Some(number) = errno(part) {
             return Ok(number.into());
         }
@@ -303,7 +308,7 @@ impl Bench {
         if let Some((number, _)) = variants.find(|(_, name)| name == part) {
             return Ok(*number);
         }
-        let value = Value { column, literal: Literal::Word(part.to_owned()) };
+        let value = ValueLiteral { column, literal: Literal::Word(part.to_owned()) };
         self.format.types().number(&Ty::uint(64), &value, &self.names)
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use device::{a_wrong_script_fails, passes};
 use hawser_testing::{TestResult, enter_namespace, run};
-use hawser_testkit::script::Target;
+use hawser_testkit::script::RunTarget;
 
 /// Openings and closings, data in each direction, timers, options, an ICMP error, and resets.
 const SCRIPTS: &[&str] = &[
@@ -30,11 +30,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let scripts = SCRIPTS.iter().map(|name| {
-        let test = || passes(name, Target::Dpdk).map(drop).map_err(Into::into);
+        let test = || passes(name, RunTarget::Dpdk).map(drop).map_err(Into::into);
         (*name, Box::new(test) as Box<dyn FnOnce() -> TestResult + Send>)
     });
     run(scripts.chain([(
         "a wrong script fails",
-        Box::new(|| a_wrong_script_fails(Target::Dpdk)) as _,
+        Box::new(|| a_wrong_script_fails(RunTarget::Dpdk)) as _,
     )]))
 }

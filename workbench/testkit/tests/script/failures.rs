@@ -2,32 +2,34 @@
 
 use std::path::Path;
 
-use hawser_load::{Engine, Loaded};
+use hawser_load::{Engine, LoadedProgram};
 use hawser_testkit::script::syntax::Defines;
-use hawser_testkit::script::{Bench, IpVersion, Leniency, Report, System, Table, Target, run};
+use hawser_testkit::script::{
+    IpVersion, Leniency, RunTarget, ScriptEnvironment, ScriptReport, System, Table, run,
+};
 
-fn report(text: &str) -> Report {
+fn report(text: &str) -> ScriptReport {
     report_with(text, Leniency::default())
 }
 
-fn report_with(text: &str, leniency: Leniency) -> Report {
+fn report_with(text: &str, leniency: Leniency) -> ScriptReport {
     report_as(text, leniency, Defines::new())
 }
 
-fn report_as(text: &str, leniency: Leniency, defines: Defines) -> Report {
+fn report_as(text: &str, leniency: Leniency, defines: Defines) -> ScriptReport {
     report_for(None, text, leniency, defines)
 }
 
-fn report_for(system: Option<System>, text: &str, leniency: Leniency, defines: Defines) -> Report {
-    let program = Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
+fn report_for(system: Option<System>, text: &str, leniency: Leniency, defines: Defines) -> ScriptReport {
+    let program = LoadedProgram::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
     let table = Table::parse(hawser_load::script_table("tcp").expect("its table")).expect("a good table");
-    let bench = Bench {
+    let bench = ScriptEnvironment {
         program: &|params| program.with(params),
         table: &table,
         read: &|_| None,
         defines,
         version: IpVersion::V4,
-        target: Target::Sim,
+        target: RunTarget::Sim,
         system,
         leniency,
         observe: None,

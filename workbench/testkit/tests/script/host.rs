@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use device::{a_wrong_script_fails, passes};
 use hawser_testing::{Need, TestResult, enter_namespace, has, run};
-use hawser_testkit::script::Target;
+use hawser_testkit::script::RunTarget;
 
 /// Both kinds of opening and of closing, data in each direction, timers, options, an ICMP error, and a reset.
 const SCRIPTS: &[&str] = &[
@@ -33,11 +33,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let scripts = SCRIPTS.iter().map(|name| {
-        let test = || passes(name, Target::Host).map(drop).map_err(Into::into);
+        let test = || passes(name, RunTarget::Host).map(drop).map_err(Into::into);
         (*name, Box::new(test) as Box<dyn FnOnce() -> TestResult + Send>)
     });
     run(scripts.chain([(
         "a wrong script fails",
-        Box::new(|| a_wrong_script_fails(Target::Host)) as _,
+        Box::new(|| a_wrong_script_fails(RunTarget::Host)) as _,
     )]))
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use fastrand::Rng;
-use hawser_load::{Engine, Loaded};
-use hawser_testkit::script::{Bench, IpVersion, Leniency, Table, Target, run};
+use hawser_load::{Engine, LoadedProgram};
+use hawser_testkit::script::{IpVersion, Leniency, RunTarget, ScriptEnvironment, Table, run};
 
 const GOOD: &str = "\
 --tolerance_usecs=5000
@@ -86,15 +86,15 @@ fn broken(rng: &mut Rng) -> String {
 
 #[test]
 fn broken_scripts_end_in_reports() {
-    let program = Loaded::open("tcp", Some(Engine::Native)).expect("it comes with Hawser");
+    let program = LoadedProgram::open("tcp", Some(Engine::Native)).expect("it comes with Hawser");
     let table = Table::parse(hawser_load::script_table("tcp").expect("its table")).expect("a good table");
-    let bench = Bench {
+    let bench = ScriptEnvironment {
         program: &|params| program.with(params),
         table: &table,
         read: &|_| None,
         defines: Default::default(),
         version: IpVersion::V4,
-        target: Target::Sim,
+        target: RunTarget::Sim,
         system: Some(hawser_testkit::script::System::Linux),
         leniency: Leniency { option_order: true, push: true, extra_acks: true, window: true },
         observe: None,

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser_load::{Engine, Loaded};
-use hawser_testkit::script::{Bench, Departures, IpVersion, Leniency, Table, Target, run};
+use hawser_load::{Engine, LoadedProgram};
+use hawser_testkit::script::{Departures, IpVersion, Leniency, RunTarget, ScriptEnvironment, Table, run};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/tcp/scripts")
@@ -23,15 +23,15 @@ fn scripts(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 fn run_all(engine: Engine) {
-    let program = Loaded::open("tcp", Some(engine)).expect("it comes with Hawser");
+    let program = LoadedProgram::open("tcp", Some(engine)).expect("it comes with Hawser");
     let table = Table::parse(hawser_load::script_table("tcp").expect("its table")).expect("a good table");
-    let bench = Bench {
+    let bench = ScriptEnvironment {
         program: &|params| program.with(params),
         table: &table,
         read: &|path| std::fs::read_to_string(path).ok(),
         defines: Default::default(),
         version: IpVersion::V4,
-        target: Target::Sim,
+        target: RunTarget::Sim,
         system: None,
         leniency: Leniency::default(),
         observe: None,

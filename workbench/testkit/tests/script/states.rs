@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use hawser_load::{Engine, Loaded};
-use hawser_testkit::script::{Bench, IpVersion, Leniency, Table, Target, run};
+use hawser_load::{Engine, LoadedProgram};
+use hawser_testkit::script::{IpVersion, Leniency, RunTarget, ScriptEnvironment, Table, run};
 
 const TABLE: &str = include_str!("../../../../transports/tcp/scripts/RFC9293/states.txt");
 const POSITIONS: [&str; 5] = ["below", "at", "within", "edge", "beyond"];
@@ -209,15 +209,15 @@ fn scripts() -> Vec<(String, String)> {
 }
 
 fn run_all(engine: Engine) {
-    let program = Loaded::open("tcp", Some(engine)).expect("it comes with Hawser");
+    let program = LoadedProgram::open("tcp", Some(engine)).expect("it comes with Hawser");
     let table = Table::parse(hawser_load::script_table("tcp").expect("its table")).expect("a good table");
-    let bench = Bench {
+    let bench = ScriptEnvironment {
         program: &|params| program.with(params),
         table: &table,
         read: &|_| None,
         defines: Default::default(),
         version: IpVersion::V4,
-        target: Target::Sim,
+        target: RunTarget::Sim,
         system: None,
         leniency: Leniency::default(),
         observe: None,

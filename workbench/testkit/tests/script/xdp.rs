@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use device::{a_wrong_script_fails, passes};
 use hawser_host::netns::{Namespace, is_in_user_namespace};
 use hawser_testing::{Need, TestResult, is_listing, run, skip};
-use hawser_testkit::script::Target;
+use hawser_testkit::script::RunTarget;
 
 /// Openings and closings, data in each direction, timers, options, an ICMP error, resets, connections that
 /// replace others, and packets without a connection.
@@ -46,19 +46,19 @@ fn main() -> ExitCode {
         let test = || handles(name);
         (*name, Box::new(test) as Box<dyn FnOnce() -> TestResult + Send>)
     });
-    let large = || passes(LARGE, Target::Xdp).map(drop).map_err(Into::into);
+    let large = || passes(LARGE, RunTarget::Xdp).map(drop).map_err(Into::into);
     run(scripts.chain([
         (LARGE, Box::new(large) as _),
         (
             "a wrong script fails",
-            Box::new(|| a_wrong_script_fails(Target::Xdp)) as _,
+            Box::new(|| a_wrong_script_fails(RunTarget::Xdp)) as _,
         ),
     ]))
 }
 
 /// Checks that a script passes, and that a chain in the kernel has handled at least one of its packets.
 fn handles(name: &str) -> TestResult {
-    match passes(name, Target::Xdp)?.in_kernel {
+    match passes(name, RunTarget::Xdp)?.in_kernel {
         0 => Err("no packet was handled in the kernel".into()),
         _ => Ok(()),
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use hawser_engine::program::Program;
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_testkit::step::{Report, parse, run};
+use hawser_testkit::step::{StepReport, parse, run};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
@@ -30,12 +30,12 @@ fn program(name: &str, folder: &Path, params: &[String]) -> Arc<dyn Program> {
 }
 
 /// Runs a file of the examples.
-fn steps(text: &str) -> Report {
+fn steps(text: &str) -> StepReport {
     steps_in(text, &examples(), None)
 }
 
 /// Runs a file in a folder, optionally with another program than it names.
-fn steps_in(text: &str, folder: &Path, other: Option<String>) -> Report {
+fn steps_in(text: &str, folder: &Path, other: Option<String>) -> StepReport {
     let steps = parse(text).unwrap_or_else(|error| panic!("{error}"));
     let (name, _) = steps.program().expect("it names a program");
     let name = other.as_deref().unwrap_or(name);

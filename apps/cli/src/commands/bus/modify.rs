@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use hawser::interact::{Received, parse_span};
+use hawser::interact::{ServerMessage, parse_span};
 use hawser::lang::OneLine;
 use hawser::time::nanos;
 use serde_json::json;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         );
     }
     while let Some(rest) = lease.checked_sub(begin.elapsed()).filter(|rest| !rest.is_zero()) {
-        if let Received::Ended(ended) = client.receive(Some(rest)).map_err(exit)? {
+        if let ServerMessage::Ended(ended) = client.receive(Some(rest)).map_err(exit)? {
             let why = format!(
                 "the lease on {} of {} has ended: {}",
                 args.variable,

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     provider: Option<String>,
     /// Steer only this connection, as `hawser bus probe` lists it
     #[arg(long, value_name = "FLOW")]
-    flow: Option<hawser::interact::Target>,
+    flow: Option<hawser::interact::SourceFlow>,
     /// FAST: the number of segments to keep queued in the path
     #[arg(long, value_name = "SEGMENTS", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..))]
     alpha: u16,

@@ -11,7 +11,7 @@ mod target;
 use super::build::compiled;
 use crate::engine::refused;
 use crate::exit::{Exit, Outcome};
-use target::Target;
+use target::CheckTarget;
 
 /// Check transport programs and report all errors and warnings
 ///
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .map(|name| programs::resolve(name, &[]))
         .transpose()
         .map_err(|error| refused(&error))?;
-    let target = args.target.as_deref().map(Target::named).transpose()?;
+    let target = args.target.as_deref().map(CheckTarget::named).transpose()?;
     let (mut wrong, mut worst) = (0, None);
     let mut diagnostics: Vec<serde_json::Value> = Vec::new();
     let mut reports: Vec<serde_json::Value> = Vec::new();

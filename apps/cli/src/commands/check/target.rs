@@ -11,36 +11,36 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 
 /// A target and its capabilities.
-pub(super) struct Target {
+pub(super) struct CheckTarget {
     name: String,
     capabilities: Capabilities,
 }
 
 /// The report on one program.
-pub(super) struct Report {
+pub(super) struct TargetReport {
     pub(super) table: String,
     /// The capabilities that the target lacks, as text; empty if the program runs there.
     pub(super) lacks: String,
     pub(super) json: Value,
 }
 
-impl Target {
-    pub(super) fn named(name: &str) -> Result<Target, Exit> {
-        Ok(Target {
+impl CheckTarget {
+    pub(super) fn named(name: &str) -> Result<CheckTarget, Exit> {
+        Ok(CheckTarget {
             name: name.to_owned(),
-            capabilities: Capabilities::of(name).map_err(Exit::usage)?,
+            capabilities: Capabilities::for_target(name).map_err(Exit::usage)?,
         })
     }
 
     /// Reports on a program without errors. Returns `None` if the program has errors.
-    pub(super) fn report(&self, file: &Path, compilation: &Compilation) -> Option<Report> {
+    pub(super) fn report(&self, file: &Path, compilation: &Compilation) -> Option<TargetReport> {
         let module = compilation.module.as_ref()?;
         let sources = &compilation.sources;
         let placed = placements(module, &self.capabilities);
         let lacks = lacks(module, &self.capabilities);
         let pins = pins(module);
         let others = Capabilities::targets().filter(|name| {
-            let other = Capabilities::of(name);
+            let other = Capabilities::for_target(name);
             other.is_ok_and(|other| hawser::lang::capabilities::lacks(module, &other).is_empty())
         });
         let instead: Vec<&str> = others.collect();
@@ -63,7 +63,7 @@ impl Target {
             json["instead"] = json!(instead);
         }
         let rows: Vec<(&str, &Placed)> = placed.iter().map(|placed| (name(placed), placed)).collect();
-        Some(Report {
+        Some(TargetReport {
             table: format!(
                 "  its chains on the target {}:\n{}{}",
                 self.name,

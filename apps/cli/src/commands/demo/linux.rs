@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use hawser::host::linux_tcp::{self, TcpInfo};
 
-use super::stage::Family;
+use super::environment::Family;
 use crate::exit::Exit;
 use crate::http::{Exposure, Hosts, Root, serve_connection};
 

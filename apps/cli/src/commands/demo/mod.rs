@@ -15,11 +15,11 @@
 
 mod browser;
 mod directory;
+mod environment;
 mod incast;
 mod linux;
 mod picture;
 mod roaming;
-mod stage;
 mod table;
 mod watching;
 
@@ -29,8 +29,8 @@ use serde_json::{Value, json};
 
 use crate::engine::EngineArgs;
 use crate::exit::{Exit, Outcome};
+use environment::{DemoDevice, DemoEnvironment, Family};
 use hawser::programs::Engine;
-use stage::{Family, Lane, Stage};
 
 /// Show TCP, written in MTP, talking to Linux's own TCP, a session that roams, a browser on top, and a
 /// transfer that is watched and steered
@@ -68,8 +68,8 @@ pub(crate) struct Args {
     #[arg(long, hide = true, value_delimiter = ',')]
     origin: Vec<std::net::IpAddr>,
     /// The device between the two stacks: a TUN device where this user may open one, else a veth pair
-    #[arg(long, value_enum, default_value_t = stage::Medium::Auto)]
-    medium: stage::Medium,
+    #[arg(long, value_enum, default_value_t = environment::DeviceKind::Auto)]
+    medium: environment::DeviceKind,
     /// Print the table as JSON
     #[arg(long)]
     json: bool,
@@ -195,7 +195,7 @@ fn finish(args: &Args, shown: &Transfers, others: Value) -> Outcome {
     if args.json {
         let mut result = json!({
             "medium": shown.medium, "faults": FAULTS, "params": PARAMS,
-            "engine": args.engine.of(PROGRAM).name(), "rows": table::json(&shown.rows),
+            "engine": args.engine.for_program(PROGRAM).name(), "rows": table::json(&shown.rows),
         });
         if let (Some(result), Value::Object(others)) = (result.as_object_mut(), others) {
             result.extend(others);
@@ -297,13 +297,13 @@ struct Transfers {
 fn transfers(args: &Args) -> Result<Transfers, Exit> {
     linux::require_curl()?;
     let size = args.size.unwrap_or(64);
-    let stage = Stage::set_up(args.medium, u64::from(size) << 20)?;
+    let stage = DemoEnvironment::set_up(args.medium, u64::from(size) << 20)?;
     if !args.json {
         println!(
             "{} MiB each, {}; TCP on the {} engine; faults: {} in both directions; minimum RTO 200 ms",
             size,
             stage.describe(),
-            args.engine.of(PROGRAM),
+            args.engine.for_program(PROGRAM),
             FAULTS
         );
         println!();
@@ -335,9 +335,9 @@ fn transfers(args: &Args) -> Result<Transfers, Exit> {
 
 /// A planned download.
 struct Plan {
-    download: fn(&Stage, &Plan) -> Result<Row, Exit>,
+    download: fn(&DemoEnvironment, &Plan) -> Result<Row, Exit>,
     family: Family,
-    lane: Lane,
+    lane: DemoDevice,
     faulty: bool,
     seed: u64,
     engine: Engine,
@@ -345,11 +345,11 @@ struct Plan {
 
 /// Plans both directions over both families.
 fn plans(args: &Args, faulty: bool) -> Vec<Plan> {
-    let (seed, engine) = (args.seed, args.engine.of(PROGRAM));
+    let (seed, engine) = (args.seed, args.engine.for_program(PROGRAM));
     let mut plans = Vec::new();
     for family in [Family::V4, Family::V6] {
         for download in [curl_from_hawser, hawser_from_linux] {
-            let lane = Lane(plans.len() as u8 % stage::LANES);
+            let lane = DemoDevice(plans.len() as u8 % environment::LANES);
             plans.push(Plan { download, family, lane, faulty, seed, engine });
         }
     }
@@ -363,7 +363,7 @@ fn join(running: std::thread::ScopedJoinHandle<'_, Result<Row, Exit>>) -> Result
 }
 
 /// Lets curl, on Linux's TCP, download from `hawser serve`.
-fn curl_from_hawser(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
+fn curl_from_hawser(stage: &DemoEnvironment, plan: &Plan) -> Result<Row, Exit> {
     let mut command = stage.hawser()?;
     command
         .arg("serve")
@@ -391,7 +391,7 @@ fn curl_from_hawser(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
 }
 
 /// Lets `hawser get` download from an HTTP server on Linux's TCP.
-fn hawser_from_linux(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
+fn hawser_from_linux(stage: &DemoEnvironment, plan: &Plan) -> Result<Row, Exit> {
     let server = linux::HttpServer::start(plan.family, stage.directory())?;
     let got = stage.download(plan.lane);
     let mut command = stage.hawser()?;
@@ -429,9 +429,9 @@ struct Outcomes {
 }
 
 /// Compares the downloaded file with the original.
-fn row(stage: &Stage, plan: &Plan, went: Outcomes) -> Row {
+fn row(stage: &DemoEnvironment, plan: &Plan, went: Outcomes) -> Row {
     let got = stage.download(plan.lane);
-    let (bytes, sha256) = stage::digest(&got).unwrap_or_default();
+    let (bytes, sha256) = environment::digest(&got).unwrap_or_default();
     let _ = std::fs::remove_file(got);
     Row {
         sender: went.sender,
@@ -447,7 +447,7 @@ fn row(stage: &Stage, plan: &Plan, went: Outcomes) -> Row {
     }
 }
 
-fn device_arguments(command: &mut Command, stage: &Stage, plan: &Plan) {
+fn device_arguments(command: &mut Command, stage: &DemoEnvironment, plan: &Plan) {
     command.args(stage.device_options(plan.lane, plan.family));
     command.args(["--program", PROGRAM, "--engine", plan.engine.name()]);
     for param in PARAMS {

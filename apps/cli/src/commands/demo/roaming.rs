@@ -12,8 +12,8 @@ use hawser::lab::{Lab, LinkReport, Spec, enter_user_namespace};
 use serde_json::{Value, json};
 
 use super::directory::Directory;
+use super::environment::digest;
 use super::picture;
-use super::stage::digest;
 use crate::exit::{Exit, Outcome};
 
 const LAB: &str = include_str!("roaming.toml");
@@ -54,7 +54,7 @@ fn play(directory: &Path, as_json: bool) -> Outcome {
     }
     let mut download = download(&lab, address, &invitation, &copy, as_json)?;
     let began = Instant::now();
-    let mut client = Process(download.spawn().map_err(Exit::environment)?);
+    let mut client = ChildProcess(download.spawn().map_err(Exit::environment)?);
     let (status, samples) = watch(&lab, &mut client)?;
     let seconds = began.elapsed().as_secs_f64();
     let same = status.success() && digest(&original).ok() == digest(&copy).ok();
@@ -95,7 +95,7 @@ fn hawser_on(lab: &Lab, host: &str) -> Result<Command, Exit> {
 }
 
 /// Starts `hawser send` on the server.
-fn serve(lab: &Lab, file: &Path) -> Result<(Process, Invitation), Exit> {
+fn serve(lab: &Lab, file: &Path) -> Result<(ChildProcess, ServerCredentials), Exit> {
     let mut server = hawser_on(lab, "server")?;
     server
         .arg("send")
@@ -103,13 +103,13 @@ fn serve(lab: &Lab, file: &Path) -> Result<(Process, Invitation), Exit> {
         .arg("--json")
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let mut server = Process(server.spawn().map_err(Exit::environment)?);
-    let invitation = Invitation::read(&mut server)?;
+    let mut server = ChildProcess(server.spawn().map_err(Exit::environment)?);
+    let invitation = ServerCredentials::read(&mut server)?;
     Ok((server, invitation))
 }
 
 /// Prints an introduction to the story.
-fn introduce(address: IpAddr, Invitation { pin, code }: &Invitation) {
+fn introduce(address: IpAddr, ServerCredentials { pin, code }: &ServerCredentials) {
     println!();
     println!(
         "A phone downloads {} MB over a dock and WiFi, gains the mobile network, loses the dock, then WiFi:",
@@ -128,7 +128,7 @@ fn introduce(address: IpAddr, Invitation { pin, code }: &Invitation) {
 fn download(
     lab: &Lab,
     address: IpAddr,
-    Invitation { pin, code }: &Invitation,
+    ServerCredentials { pin, code }: &ServerCredentials,
     copy: &Path,
     as_json: bool,
 ) -> Result<Command, Exit> {
@@ -145,7 +145,7 @@ fn download(
 }
 
 /// Plays the lab's timeline and samples its links until the client has ended.
-fn watch(lab: &Lab, client: &mut Process) -> Result<(ExitStatus, Vec<Vec<LinkReport>>), Exit> {
+fn watch(lab: &Lab, client: &mut ChildProcess) -> Result<(ExitStatus, Vec<Vec<LinkReport>>), Exit> {
     let (stop, mut samples) = (AtomicBool::new(false), Vec::new());
     let status = std::thread::scope(|scope| {
         let watching = scope.spawn(|| lab.watch(MARK, &stop, |links| samples.push(links)));
@@ -204,14 +204,14 @@ fn write_random(path: &Path) -> io::Result<()> {
 }
 
 /// The data that a client needs: the pin of the server's certificate, and its one-time code.
-struct Invitation {
+struct ServerCredentials {
     pin: String,
     code: String,
 }
 
-impl Invitation {
+impl ServerCredentials {
     /// Reads the invitation from the first line that the server prints.
-    fn read(server: &mut Process) -> Result<Invitation, Exit> {
+    fn read(server: &mut ChildProcess) -> Result<ServerCredentials, Exit> {
         let failed = || Exit::environment("`hawser send` did not print how to call it");
         let output = server.0.stdout.take().ok_or_else(failed)?;
         let mut line = String::new();
@@ -221,14 +221,14 @@ impl Invitation {
         // Further output is drained, so that it does not fill the pipe.
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         let text = |key: &str| listening[key].as_str().map(str::to_owned).ok_or_else(failed);
-        Ok(Invitation { pin: text("pin")?, code: text("code")? })
+        Ok(ServerCredentials { pin: text("pin")?, code: text("code")? })
     }
 }
 
 /// A child process that is killed when dropped.
-struct Process(std::process::Child);
+struct ChildProcess(std::process::Child);
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hawser::interact::Client;
 use serde_json::{Value, json};
 
-use super::stage::{Family, Lane, Medium, Stage, digest};
+use super::environment::{DemoDevice, DemoEnvironment, DeviceKind, Family, digest};
 use super::{Server, linux};
 use crate::engine::EngineArgs;
 use crate::exit::{Exit, Outcome};
@@ -28,7 +28,7 @@ const LEASE: Duration = Duration::from_secs(3);
 
 /// The observed values at one mark.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct ObservedValues {
     /// The time since the start.
     at: Duration,
     window: u64,
@@ -37,10 +37,10 @@ struct Seen {
 }
 
 /// Plays the story: the live view on a terminal, and a picture at the end.
-pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome {
+pub(super) fn run(engine: &EngineArgs, medium: DeviceKind, as_json: bool) -> Outcome {
     linux::require_curl()?;
-    let stage = Stage::set_up(medium, BYTES)?;
-    let (lane, socket) = (Lane(0), stage.directory().join("interact.sock"));
+    let stage = DemoEnvironment::set_up(medium, BYTES)?;
+    let (lane, socket) = (DemoDevice(0), stage.directory().join("interact.sock"));
     let mut command = stage.hawser()?;
     command
         .arg("serve")
@@ -48,7 +48,7 @@ pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome
         .args(["--json", "--port", "80"]);
     command
         .args(stage.device_options(lane, Family::V4))
-        .args(["--engine", engine.of("tcp").name()]);
+        .args(["--engine", engine.for_program("tcp").name()]);
     command
         .args(["--faults", FAULTS])
         .arg(format!("--interact={}", socket.display()));
@@ -104,10 +104,10 @@ pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome
 }
 
 /// Checks that the modification was visible: the held value, and a larger window before and after.
-fn verdict(seen: &[Seen]) -> Result<(), String> {
+fn verdict(seen: &[ObservedValues]) -> Result<(), String> {
     // The lease begins slightly late, because it has to be requested.
     let slack = Duration::from_millis(700);
-    let is_held = |s: &&Seen| (SET_AT + slack..SET_AT + LEASE - slack).contains(&s.at);
+    let is_held = |s: &&ObservedValues| (SET_AT + slack..SET_AT + LEASE - slack).contains(&s.at);
     let held: Vec<u64> = seen.iter().filter(is_held).map(|s| s.window).collect();
     if held.is_empty() || held.iter().any(|window| *window != WINDOW) {
         return Err(format!("the window was not held at {WINDOW}: {held:?}"));
@@ -120,13 +120,13 @@ fn verdict(seen: &[Seen]) -> Result<(), String> {
     }
 }
 
-fn rate(before: Seen, after: Seen) -> f64 {
+fn rate(before: ObservedValues, after: ObservedValues) -> f64 {
     after.delivered.saturating_sub(before.delivered) as f64 * 8.0 / MARK.as_secs_f64() / 1e6
 }
 
 /// Samples the flow at each mark, and sets the window once. On a terminal, `hawser watch` shows the flow as
 /// well.
-fn watch(socket: &std::path::Path, as_json: bool) -> Result<Vec<Seen>, Exit> {
+fn watch(socket: &std::path::Path, as_json: bool) -> Result<Vec<ObservedValues>, Exit> {
     let connect = |name| Client::connect(socket, name, 1).map_err(exit);
     let (mut looking, mut steering) = (connect("demo-watch")?, connect("demo-steer")?);
     let flow = flow(&mut looking)?;
@@ -140,7 +140,7 @@ fn watch(socket: &std::path::Path, as_json: bool) -> Result<Vec<Seen>, Exit> {
             .map_err(exit)?;
         let value = |name: &str| probed["probed"]["values"][name].as_u64().unwrap_or_default();
         let [window, delivered, srtt] = names.map(value);
-        seen.push(Seen { at: began.elapsed(), window, delivered, srtt });
+        seen.push(ObservedValues { at: began.elapsed(), window, delivered, srtt });
         if !is_set && began.elapsed() >= SET_AT {
             let lease = LEASE.as_nanos() as u64;
             let modify = json!({ "flow": flow, "variable": names[0], "value": WINDOW, "lease": lease });
@@ -189,11 +189,11 @@ mod tests {
     use super::*;
 
     /// Samples at each mark of a window with these sizes before, during and after the lease.
-    fn story(windows: [u64; 3]) -> Vec<Seen> {
+    fn story(windows: [u64; 3]) -> Vec<ObservedValues> {
         let part = |at: Duration| usize::from(at >= SET_AT) + usize::from(at >= SET_AT + LEASE);
         let marks = (0..).map(|mark| MARK * mark).take_while(|at| *at < LENGTH);
         marks
-            .map(|at| Seen { at, window: windows[part(at)], ..Seen::default() })
+            .map(|at| ObservedValues { at, window: windows[part(at)], ..ObservedValues::default() })
             .collect()
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hawser::interact::with_links;
-use hawser::lab::run::{News, RunReport, hold_signals, run as run_all, run_beside};
+use hawser::lab::run::{RunEvent, RunReport, hold_signals, run as run_all, run_beside};
 use hawser::lab::{Lab, Spec, isolate, self_test};
 
 use super::{RunArgs, SelfTestArgs, ShellArgs, UpArgs, exit_of, read};
@@ -46,7 +46,7 @@ fn beside(
     interact: &InteractArgs,
 ) -> Outcome {
     let lab = bring_up(spec, read_only)?;
-    let mut report = |news: News<'_>| {
+    let mut report = |news: RunEvent<'_>| {
         if verbose {
             show(&news, true);
         }
@@ -131,24 +131,24 @@ fn bring_up(spec: &Spec, read_only: bool) -> Result<Lab, Exit> {
 
 /// Prints news of the lab. With `apart`, all of it goes to standard error, because standard output is for a
 /// report or a command.
-fn show(news: &News<'_>, apart: bool) {
+fn show(news: &RunEvent<'_>, apart: bool) {
     match news {
-        News::Line { host, is_error, line } if *is_error || apart => eprintln!("{host}: {line}"),
-        News::Line { host, line, .. } => println!("{host}: {line}"),
-        News::Changed(entry) => {
+        RunEvent::Line { host, is_error, line } if *is_error || apart => eprintln!("{host}: {line}"),
+        RunEvent::Line { host, line, .. } => println!("{host}: {line}"),
+        RunEvent::Changed(entry) => {
             eprintln!(
                 "-- {:.3} s: the link {} changes",
                 entry.time.as_secs_f64(),
                 entry.change.link
             );
         }
-        News::Ended(command) if command.code != 0 && !command.stopped => {
+        RunEvent::Ended(command) if command.code != 0 && !command.stopped => {
             eprintln!(
                 "-- {}: `{}` ended with {}",
                 command.host, command.command, command.code
             );
         }
-        News::Ended(_) => {}
+        RunEvent::Ended(_) => {}
     }
 }
 

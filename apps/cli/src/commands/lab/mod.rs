@@ -1,14 +1,14 @@
 //! `hawser lab`: emulated networks on this machine.
 //!
 //! Each sub-command that needs a network runs this command again, inside namespaces of its own and with the
-//! same arguments: see [`hawser::lab::contain`].
+//! same arguments: see [`hawser::lab::process_tree`].
 
 mod inside;
 
 use std::path::PathBuf;
 use std::process::Command as Process;
 
-use hawser::lab::units::Span;
+use hawser::lab::units::TimeSpan;
 use hawser::lab::{LabError, Spec, contain};
 
 use crate::exit::{Exit, Outcome};
@@ -70,7 +70,7 @@ pub(crate) struct RunArgs {
     json: bool,
     /// Read the counters of all links at this interval for the report: 100ms
     #[arg(long, value_name = "TIME", requires = "json")]
-    every: Option<Span>,
+    every: Option<TimeSpan>,
     /// Let the commands of the lab write no file of this machine except in an empty /dev/shm. The option
     /// protects from mistakes, not from malice: a lab file is as powerful as a Makefile
     #[arg(long, conflicts_with = "interact")]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hawser::connect::policy::document::{self, Diagnostic, Format, Read};
-use hawser::connect::policy::{self, Names, Role, format_of, role_of};
+use hawser::connect::policy::{self, FileRole, NameTable, format_of, role_of};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     /// Treat the files as this kind, whatever their endings
     #[arg(long = "as", value_name = "WHAT")]
-    what: Option<What>,
+    what: Option<DocumentKind>,
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum What {
+enum DocumentKind {
     /// Profiles and policies
     Policies,
     /// Nodes of the CIB
@@ -87,42 +87,42 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns the kind of a file by its name.
-fn what_of(file: &Path) -> Option<What> {
+fn what_of(file: &Path) -> Option<DocumentKind> {
     let name = file.file_name()?.to_str()?;
     let bare = name
         .strip_suffix(".json")
         .or_else(|| name.strip_suffix(".toml"))
         .unwrap_or(name);
     match role_of(Path::new(bare)) {
-        Some(Role::Nodes) => Some(What::Nodes),
-        Some(Role::Policies(_)) => Some(What::Policies),
-        None => bare.ends_with(".request").then_some(What::Request),
+        Some(FileRole::Nodes) => Some(DocumentKind::Nodes),
+        Some(FileRole::Policies(_)) => Some(DocumentKind::Policies),
+        None => bare.ends_with(".request").then_some(DocumentKind::Request),
     }
 }
 
 /// Returns a summary of the content, the errors, and the warnings.
-fn diagnose(text: &str, file: &Path, what: What) -> (String, Vec<Diagnostic>, Vec<Diagnostic>) {
-    let (format, mut names) = (format_of(file), Names::default());
+fn diagnose(text: &str, file: &Path, what: DocumentKind) -> (String, Vec<Diagnostic>, Vec<Diagnostic>) {
+    let (format, mut names) = (format_of(file), NameTable::default());
     let kind = match role_of(file) {
-        Some(Role::Policies(kind)) => kind,
-        Some(Role::Nodes) | None => None,
+        Some(FileRole::Policies(kind)) => kind,
+        Some(FileRole::Nodes) | None => None,
     };
     match what {
-        What::Policies => count(
+        DocumentKind::Policies => count(
             document::policies(text, format, "unnamed", kind, &mut names),
             |policies| {
                 let alternatives: usize = policies.iter().map(|policy| policy.alternatives.len()).sum();
                 format!("policies: {}, alternatives: {alternatives}", policies.len())
             },
         ),
-        What::Nodes => count(document::nodes(text, format, "unnamed", &mut names), |nodes| {
+        DocumentKind::Nodes => count(document::nodes(text, format, "unnamed", &mut names), |nodes| {
             format!("nodes: {}", nodes.len())
         }),
-        What::Request => request(text, format, &mut names),
+        DocumentKind::Request => request(text, format, &mut names),
     }
 }
 
-fn request(text: &str, format: Format, names: &mut Names) -> (String, Vec<Diagnostic>, Vec<Diagnostic>) {
+fn request(text: &str, format: Format, names: &mut NameTable) -> (String, Vec<Diagnostic>, Vec<Diagnostic>) {
     count(document::request(text, format, names), |request| {
         format!("alternatives: {}", request.alternatives().len())
     })

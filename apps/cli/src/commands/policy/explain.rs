@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use hawser::connect::policy::document::property_json;
 use hawser::connect::policy::{
-    Candidate, Change, Effect, Key, Merge, Names, Precedence, Properties, Property, Ranking, Rejection,
-    Source, Step, Why, keys, socket_option,
+    Candidate, ChangeSource, Effect, Key, Merge, NameTable, Precedence, Properties, Property, PropertyChange,
+    Ranking, Rejection, RejectionReason, Step, keys, socket_option,
 };
 use serde_json::{Map, Value, json};
 
 /// Formats a ranking for people.
-pub(super) fn describe(ranking: &Ranking, names: &Names, explain: bool) -> String {
+pub(super) fn describe(ranking: &Ranking, names: &NameTable, explain: bool) -> String {
     let mut text = String::new();
     for (place, candidate) in ranking.candidates.iter().enumerate() {
         let (evaluated, rest) = (candidate.score.evaluated, candidate.score.rest);
@@ -55,8 +55,8 @@ fn origin(text: &mut String, candidate: &Candidate, key: Key) {
 
 /// Describes the effect of a source on a property. The request is merged onto a row, so for a row the roles
 /// are reversed: the request replaces it, or gives way.
-fn effect(source: &Source, change: &Change) -> &'static str {
-    let is_row = matches!(source, Source::Row(..));
+fn effect(source: &ChangeSource, change: &PropertyChange) -> &'static str {
+    let is_row = matches!(source, ChangeSource::Row(..));
     match change.effect {
         Effect::Added => "says",
         Effect::Merged(Merge::Agreed) => "agrees",
@@ -68,26 +68,26 @@ fn effect(source: &Source, change: &Change) -> &'static str {
     }
 }
 
-fn place(source: &Source) -> String {
+fn place(source: &ChangeSource) -> String {
     match source {
-        Source::Request(number) => format!("request {}", number + 1),
-        Source::Profile(uid) => format!("profile {uid}"),
-        Source::Row(path, beside) => {
+        ChangeSource::Request(number) => format!("request {}", number + 1),
+        ChangeSource::Profile(uid) => format!("profile {uid}"),
+        ChangeSource::Row(path, beside) => {
             let path: Vec<&str> = path.iter().map(|uid| &**uid).collect();
             let beside = beside
                 .as_ref()
                 .map_or_else(String::new, |uid| format!(" beside which {uid} stands"));
             format!("row {}{beside}", path.join(" ← "))
         }
-        Source::Policy(uid) => format!("policy {uid}"),
-        Source::Transports => "one of its transports".into(),
-        Source::Banned => "what is banned".into(),
-        Source::Cleaning => "the end".into(),
+        ChangeSource::Policy(uid) => format!("policy {uid}"),
+        ChangeSource::Transports => "one of its transports".into(),
+        ChangeSource::Banned => "what is banned".into(),
+        ChangeSource::Cleaning => "the end".into(),
     }
 }
 
 /// Formats a property: its name, value and attributes.
-fn line(key: Key, property: &Property, names: &Names) -> String {
+fn line(key: Key, property: &Property, names: &NameTable) -> String {
     let name = names.text(key);
     let option = socket_option(name).map_or_else(String::new, |option| format!(" ({option})"));
     format!("{name}{option} = {}", stand(property))
@@ -114,7 +114,7 @@ fn transport(properties: &Properties) -> String {
 }
 
 /// Describes, in a line, the reason why a candidate was rejected.
-fn refused(rejection: &Rejection, names: &Names) -> String {
+fn refused(rejection: &Rejection, names: &NameTable) -> String {
     let interface = rejection.candidate.find(keys::INTERFACE);
     let interface = interface.map_or_else(String::new, |one| format!(" over {}", one.value));
     let who = format!("{}{interface}", transport(&rejection.candidate));
@@ -125,21 +125,21 @@ fn refused(rejection: &Rejection, names: &Names) -> String {
     format!("{who}{by}: {}", reason(&rejection.why, names))
 }
 
-fn reason(why: &Why, names: &Names) -> String {
+fn reason(why: &RejectionReason, names: &NameTable) -> String {
     match why {
-        Why::Conflict(conflict) => {
+        RejectionReason::Conflict(conflict) => {
             let (mine, theirs) = (&conflict.mine.value, &conflict.theirs.value);
             format!("{} is {mine}, and must be {theirs}", names.text(conflict.key))
         }
-        Why::Missing(key) => format!("it has no {}, which the request demands", names.text(*key)),
-        Why::Banned(key) => format!("every value that {} may have is banned", names.text(*key)),
-        Why::Duplicate => "the same candidate exists already".into(),
-        Why::Rank(better) => format!("{better} other candidates are better"),
+        RejectionReason::Missing(key) => format!("it has no {}, which the request demands", names.text(*key)),
+        RejectionReason::Banned(key) => format!("every value that {} may have is banned", names.text(*key)),
+        RejectionReason::Duplicate => "the same candidate exists already".into(),
+        RejectionReason::Rank(better) => format!("{better} other candidates are better"),
     }
 }
 
 /// Formats a ranking as JSON.
-pub(super) fn report(ranking: &Ranking, names: &Names, explain: bool) -> Value {
+pub(super) fn report(ranking: &Ranking, names: &NameTable, explain: bool) -> Value {
     let candidates: Vec<Value> = ranking
         .candidates
         .iter()
@@ -160,14 +160,14 @@ pub(super) fn report(ranking: &Ranking, names: &Names, explain: bool) -> Value {
     report
 }
 
-fn described(candidate: &Candidate, names: &Names, explain: bool) -> Value {
+fn described(candidate: &Candidate, names: &NameTable, explain: bool) -> Value {
     let mut object = json!({
         "score": [candidate.score.evaluated, candidate.score.rest],
         "properties": object(&candidate.properties, names),
     });
     if explain {
         let step = |step: &&Step| {
-            let change = |change: &Change| {
+            let change = |change: &PropertyChange| {
                 json!({
                     "property": names.text(change.key), "effect": effect(&step.source, change),
                     "after": change.after.as_ref().map(property_json),
@@ -183,7 +183,7 @@ fn described(candidate: &Candidate, names: &Names, explain: bool) -> Value {
     object
 }
 
-fn object(properties: &Properties, names: &Names) -> Value {
+fn object(properties: &Properties, names: &NameTable) -> Value {
     let named = properties
         .iter()
         .map(|(key, property)| (names.text(key).to_owned(), property_json(property)));

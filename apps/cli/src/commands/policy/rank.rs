@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser::connect::policy::document::{self, Diagnostic};
-use hawser::connect::policy::{self, FileError, Folders, Learnt, Names, Options, format_of, rank};
+use hawser::connect::policy::{self, FileError, Folders, NameTable, NodeFileTimes, Options, format_of, rank};
 
 use super::explain::{describe, report};
 use crate::exit::{Exit, Outcome};
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let text = policy::text(&args.request).map_err(|error| Exit::input(format!("cannot read {error}")))?;
     let folders = Folders { pib: args.pib.clone(), cib: args.cib.clone() };
     let mut base = folders
-        .load(Names::default(), &mut Learnt::default(), now)
+        .load(NameTable::default(), &mut NodeFileTimes::default(), now)
         .map_err(|errors| bad(&errors))?;
     let read = document::request(&text, format_of(&args.request), &mut base.names);
     let of_request = |diagnostic: Diagnostic| FileError { file: args.request.clone(), diagnostic };

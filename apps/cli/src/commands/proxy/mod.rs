@@ -9,9 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::connect::transports::Transports;
-use hawser::connect::{Profile, Racer, Report, Transport};
+use hawser::connect::{Profile, RaceReport, Racer, Transport};
 use hawser::runs::files;
-use hawser_proxy::{BindError, Choice, Credential, Event, Limits, Observer, Own, Proxy, Settings, What};
+use hawser_proxy::{
+    BindError, Choice, Credential, Observer, Proxy, ProxyEvent, ProxyEventContent, ProxyLimits, ServerEvent,
+    Settings,
+};
 
 use policy::PolicyArgs;
 
@@ -141,7 +144,7 @@ fn settings(args: &Args, transports: &Transports) -> Result<Settings, Exit> {
         choice: Choice::Always(transports?.into()),
         profile: args.profile.clone(),
         deadline: Duration::from_secs(args.deadline),
-        limits: Limits { connections: args.max_connections as usize, ..Limits::default() },
+        limits: ProxyLimits { connections: args.max_connections as usize, ..ProxyLimits::default() },
         observer: observer(args),
         learner: None,
     })
@@ -182,19 +185,19 @@ fn observer(args: &Args) -> Option<Observer> {
     let is_verbose = args.verbose;
     Some(Arc::new(move |event| {
         // Refused clients concern every operator of a proxy, not only verbose ones.
-        if is_verbose || matches!(event.what, What::Own(Own::Full { .. })) {
+        if is_verbose || matches!(event.what, ProxyEventContent::Own(ServerEvent::Full { .. })) {
             eprintln!("{}", line(&event));
         }
     }))
 }
 
 /// Formats an event for people.
-fn line(event: &Event) -> String {
+fn line(event: &ProxyEvent) -> String {
     let text = match &event.what {
-        What::Race(Report { after, what }) => {
+        ProxyEventContent::Race(RaceReport { after, what }) => {
             format!("{:>8.1} ms  {what}", after.as_secs_f64() * 1e3)
         }
-        What::Own(own) => own.to_string(),
+        ProxyEventContent::Own(own) => own.to_string(),
     };
     event
         .request

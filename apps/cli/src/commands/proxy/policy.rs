@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::connect::knowledge::{Event, Knowledge, OpenError, Settings as Known, StoreError};
+use hawser::connect::knowledge::{Knowledge, KnowledgeError, KnowledgeEvent, Settings as Known, StoreError};
 use hawser::connect::policy::Folders;
 use hawser::connect::transports::Transports;
 use hawser::connect::{Destination, Policies};
@@ -59,7 +59,9 @@ impl PolicyArgs {
             options: Policies::options(),
         });
         let knowledge = opened.await.map_err(|error| match error {
-            OpenError::Files(_) | OpenError::Store(StoreError::Foreign { .. }) => Exit::input(error),
+            KnowledgeError::Files(_) | KnowledgeError::Store(StoreError::Foreign { .. }) => {
+                Exit::input(error)
+            }
             _ => Exit::environment(error),
         })?;
         let policies = Policies::new(knowledge.manager(), profile, transports)
@@ -88,8 +90,8 @@ async fn report_events(knowledge: Knowledge) {
     drop(knowledge);
     while let Some(event) = events.next().await {
         let lines: Vec<String> = match event {
-            Event::Refused(errors) => errors.iter().map(ToString::to_string).collect(),
-            Event::Trouble(trouble) => vec![trouble.to_string()],
+            KnowledgeEvent::Refused(errors) => errors.iter().map(ToString::to_string).collect(),
+            KnowledgeEvent::Trouble(trouble) => vec![trouble.to_string()],
             _ => continue,
         };
         for why in lines {

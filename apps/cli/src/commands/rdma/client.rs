@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use hawser::Endpoint;
 use hawser::verbs::{
-    Access, CompletionQueue, Connection, MAX_INLINE, MemoryRegion, Operation, QueuePair, QueuePairConfig,
-    Remote, SendRequest, Slice, Status, VerbsError, WorkCompletion,
+    Access, CompletionQueue, ConnectionAttributes, MAX_INLINE, MemoryRegion, QueuePair, QueuePairConfig,
+    Remote, SendRequest, Slice, Status, VerbsError, WorkCompletion, WorkOperation,
 };
 use hdrhistogram::Histogram;
 use serde_json::json;
 
-use super::control::{self, Answer, Hello, Kind};
+use super::control::{self, ClientRequest, RdmaOperation, ServerAnswer};
 use super::{Client, SLEEP, failed};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
@@ -34,9 +34,9 @@ pub(super) fn patterned(len: usize) -> Vec<u8> {
 }
 
 /// A connected client.
-struct Work<'a> {
+struct RdmaClient<'a> {
     args: &'a Client,
-    kind: Kind,
+    kind: RdmaOperation,
     pair: QueuePair,
     queue: CompletionQueue,
     memory: MemoryRegion,
@@ -45,10 +45,14 @@ struct Work<'a> {
     _control: TcpStream,
 }
 
-pub(super) fn run(args: &Client, kind: Kind) -> Outcome {
+pub(super) fn run(args: &Client, kind: RdmaOperation) -> Outcome {
     let mut endpoint = args.device.endpoint()?;
     endpoint.verbs().map_err(|error| failed(&error))?;
-    let size = if kind == Kind::Atomic { 8 } else { args.size };
+    let size = if kind == RdmaOperation::Atomic {
+        8
+    } else {
+        args.size
+    };
     let work = begin(args, kind, size, &mut endpoint)?;
     let (histogram, took) = work.all(&mut endpoint)?;
     work.verify(&mut endpoint)?;
@@ -57,7 +61,12 @@ pub(super) fn run(args: &Client, kind: Kind) -> Outcome {
 }
 
 /// Negotiates with the server and connects.
-fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -> Result<Work<'a>, Exit> {
+fn begin<'a>(
+    args: &'a Client,
+    kind: RdmaOperation,
+    size: u32,
+    endpoint: &mut Endpoint,
+) -> Result<RdmaClient<'a>, Exit> {
     let at = args.control;
     let gone = |error: std::io::Error| Exit::network(format!("the server at {at} does not answer: {error}"));
     let own = args.device.address(None);
@@ -68,7 +77,7 @@ fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -
     let (domain, queue) = (verbs.protection_domain(), verbs.completion_queue());
     let memory = verbs.register(domain, size as usize, Access::LOCAL_WRITE);
     let memory = memory.map_err(|error| failed(&error))?;
-    if kind != Kind::Read {
+    if kind != RdmaOperation::Read {
         memory.write(0, &patterned(size as usize));
     }
     let pair = verbs.queue_pair(QueuePairConfig {
@@ -78,7 +87,7 @@ fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -
         signal_all: true,
     });
     verbs.to_init(pair).map_err(|error| failed(&error))?;
-    let hello = Hello {
+    let hello = ClientRequest {
         kind,
         size,
         depth: args.depth,
@@ -89,36 +98,36 @@ fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -
     };
     control::put(&mut control, &hello).map_err(gone)?;
     let answer = match control::take(&control, TIMEOUT).map_err(gone)? {
-        Answer::Served(terms) => terms,
-        Answer::Refused(why) => {
+        ServerAnswer::Served(terms) => terms,
+        ServerAnswer::Refused(why) => {
             return Err(Exit::network(format!(
                 "the server at {at} refuses this client: {why}"
             )));
         }
     };
     args.device.refuse_own(answer.address)?;
-    let connection = Connection {
+    let connection = ConnectionAttributes {
         expected_packet: answer.first_packet,
         mtu: args.mtu,
-        ..Connection::new(answer.address, answer.pair)
+        ..ConnectionAttributes::new(answer.address, answer.pair)
     };
     let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
     verbs.connect(pair, &connection).map_err(|error| failed(&error))?;
-    Ok(Work { args, kind, pair, queue, memory, key: answer.key, _control: control })
+    Ok(RdmaClient { args, kind, pair, queue, memory, key: answer.key, _control: control })
 }
 
-impl Work<'_> {
+impl RdmaClient<'_> {
     fn request(&self, id: u64) -> SendRequest {
         let len = self.memory.region().len() as u64;
         let (remote, local) = (Remote { key: self.key, at: 0 }, self.memory.slice(0, len));
         let operation = match self.kind {
-            Kind::Write => Operation::Write(remote),
-            Kind::Read => Operation::Read(remote),
-            Kind::Send => Operation::Send,
-            Kind::Atomic => Operation::FetchAdd { remote, add: 1 },
+            RdmaOperation::Write => WorkOperation::Write(remote),
+            RdmaOperation::Read => WorkOperation::Read(remote),
+            RdmaOperation::Send => WorkOperation::Send,
+            RdmaOperation::Atomic => WorkOperation::FetchAdd { remote, add: 1 },
         };
         match self.kind {
-            Kind::Write | Kind::Send if len <= MAX_INLINE as u64 => {
+            RdmaOperation::Write | RdmaOperation::Send if len <= MAX_INLINE as u64 => {
                 SendRequest::inline(id, operation, &self.memory.region().bytes())
             }
             _ => SendRequest::new(id, operation, local),
@@ -179,13 +188,13 @@ impl Work<'_> {
     fn verify(&self, endpoint: &mut Endpoint) -> Outcome {
         let len = self.memory.region().len();
         let expected: Vec<u8> = match self.kind {
-            Kind::Atomic => self.args.count.to_ne_bytes().to_vec(),
+            RdmaOperation::Atomic => self.args.count.to_ne_bytes().to_vec(),
             _ => patterned(len),
         };
-        if self.kind != Kind::Read {
+        if self.kind != RdmaOperation::Read {
             self.memory.write(0, &vec![0; len]);
             let local = Slice { key: self.memory.key(), at: 0, len: len as u64 };
-            let request = SendRequest::new(0, Operation::Read(Remote { key: self.key, at: 0 }), local);
+            let request = SendRequest::new(0, WorkOperation::Read(Remote { key: self.key, at: 0 }), local);
             let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
             verbs
                 .post_send(self.pair, &request)
@@ -210,7 +219,7 @@ impl Work<'_> {
     }
 }
 
-fn report(args: &Client, kind: Kind, size: u32, histogram: &Histogram<u64>, took: Duration) {
+fn report(args: &Client, kind: RdmaOperation, size: u32, histogram: &Histogram<u64>, took: Duration) {
     let seconds = took.as_secs_f64();
     let count = histogram.len();
     let rate = count as f64 / seconds;

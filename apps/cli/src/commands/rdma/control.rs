@@ -13,28 +13,28 @@ const LONGEST: u64 = 4096;
 /// The operation of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum RdmaOperation {
     Write,
     Read,
     Send,
     Atomic,
 }
 
-impl Kind {
+impl RdmaOperation {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Write => "write",
-            Kind::Read => "read",
-            Kind::Send => "send",
-            Kind::Atomic => "atomic",
+            RdmaOperation::Write => "write",
+            RdmaOperation::Read => "read",
+            RdmaOperation::Send => "send",
+            RdmaOperation::Atomic => "atomic",
         }
     }
 }
 
 /// A client's queue pair and its request.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Hello {
-    pub(super) kind: Kind,
+pub(super) struct ClientRequest {
+    pub(super) kind: RdmaOperation,
     pub(super) size: u32,
     pub(super) depth: u32,
     pub(super) mtu: u32,
@@ -46,8 +46,8 @@ pub(super) struct Hello {
 /// The server's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Answer {
-    Served(Terms),
+pub(super) enum ServerAnswer {
+    Served(ServerParameters),
     Refused(Refusal),
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Refusal {
 
 /// The server's queue pair, and the key of its registered memory.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Terms {
+pub(super) struct ServerParameters {
     pub(super) address: IpAddr,
     pub(super) pair: u32,
     pub(super) first_packet: u32,
@@ -92,9 +92,9 @@ pub(super) struct Terms {
 
 /// A line that arrives in pieces, from a peer that may never complete it.
 #[derive(Debug, Default)]
-pub(super) struct Incoming(Vec<u8>);
+pub(super) struct LineBuffer(Vec<u8>);
 
-impl Incoming {
+impl LineBuffer {
     /// Reads available bytes, and returns the message once its line is complete.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ pub(super) fn put(stream: &mut TcpStream, message: &impl Serialize) -> io::Resul
 /// Waits for a line, for at most `limit`.
 pub(super) fn take<T: for<'de> Deserialize<'de>>(stream: &TcpStream, limit: Duration) -> io::Result<T> {
     let until = Instant::now() + limit;
-    let mut line = Incoming::default();
+    let mut line = LineBuffer::default();
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -170,12 +170,12 @@ mod tests {
     #[test]
     fn a_line_may_come_in_pieces() -> io::Result<()> {
         let mut peer = Slow(vec![b"ed\":\"limit\"}\n", b"", b"{\"refus"]);
-        let mut line = Incoming::default();
-        assert!(line.poll::<Answer>(&mut peer)?.is_none());
-        assert!(line.poll::<Answer>(&mut peer)?.is_none());
-        let answer = line.poll::<Answer>(&mut peer)?;
-        assert!(matches!(answer, Some(Answer::Refused(Refusal::Limit))));
-        assert!(line.poll::<Answer>(&mut peer).is_err(), "the end");
+        let mut line = LineBuffer::default();
+        assert!(line.poll::<ServerAnswer>(&mut peer)?.is_none());
+        assert!(line.poll::<ServerAnswer>(&mut peer)?.is_none());
+        let answer = line.poll::<ServerAnswer>(&mut peer)?;
+        assert!(matches!(answer, Some(ServerAnswer::Refused(Refusal::Limit))));
+        assert!(line.poll::<ServerAnswer>(&mut peer).is_err(), "the end");
         Ok(())
     }
 
@@ -183,8 +183,8 @@ mod tests {
     fn a_line_without_an_end_is_refused() {
         let piece: &[u8] = &[b'x'; 2048];
         let mut peer = Slow(vec![piece; 3]);
-        let mut line = Incoming::default();
-        assert!(matches!(line.poll::<Answer>(&mut peer), Ok(None)));
-        assert!(line.poll::<Answer>(&mut peer).is_err());
+        let mut line = LineBuffer::default();
+        assert!(matches!(line.poll::<ServerAnswer>(&mut peer), Ok(None)));
+        assert!(line.poll::<ServerAnswer>(&mut peer).is_err());
     }
 }

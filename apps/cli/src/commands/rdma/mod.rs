@@ -108,10 +108,10 @@ fn parse_mtu(text: &str) -> Result<u32, String> {
 pub(crate) fn run(command: &Command) -> Outcome {
     match command {
         Command::Serve(args) => serve::serve(args),
-        Command::Write(args) => client::run(args, control::Kind::Write),
-        Command::Read(args) => client::run(args, control::Kind::Read),
-        Command::Send(args) => client::run(args, control::Kind::Send),
-        Command::Atomic(args) => client::run(args, control::Kind::Atomic),
+        Command::Write(args) => client::run(args, control::RdmaOperation::Write),
+        Command::Read(args) => client::run(args, control::RdmaOperation::Read),
+        Command::Send(args) => client::run(args, control::RdmaOperation::Send),
+        Command::Atomic(args) => client::run(args, control::RdmaOperation::Atomic),
     }
 }
 

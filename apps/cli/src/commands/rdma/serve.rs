@@ -10,14 +10,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hawser::Endpoint;
-use hawser::session::places::{IDLE_TIMEOUT, Places, Shares};
+use hawser::session::admission::{IDLE_TIMEOUT, Places, Shares};
 use hawser::time;
 use hawser::verbs::{
-    Access, CompletionQueue, Connection, MemoryRegion, QueuePair, QueuePairConfig, Status, Verbs, VerbsError,
+    Access, CompletionQueue, ConnectionAttributes, MemoryRegion, QueuePair, QueuePairConfig, Status, Verbs,
+    VerbsError,
 };
 use serde_json::json;
 
-use super::control::{self, Answer, Hello, Incoming, Kind, Refusal, Terms};
+use super::control::{
+    self, ClientRequest, LineBuffer, RdmaOperation, Refusal, ServerAnswer, ServerParameters,
+};
 use super::{MAX_CLIENTS, MAX_DEPTH, MAX_SIZE, SLEEP, Serve, failed};
 use crate::exit::{Exit, Outcome};
 use crate::{output, signals};
@@ -40,12 +43,12 @@ const PROGRESS: &str = "expected";
 struct Caller {
     control: TcpStream,
     from: SocketAddr,
-    request: Incoming,
+    request: LineBuffer,
     until: Instant,
 }
 
 /// A client with memory and a queue pair.
-struct Served {
+struct ServedClient {
     control: TcpStream,
     prepared: Prepared,
     /// The last value of [`PROGRESS`].
@@ -57,20 +60,20 @@ struct Served {
 
 /// The memory and the queue pair of a client.
 struct Prepared {
-    kind: Kind,
+    kind: RdmaOperation,
     size: u64,
     pair: QueuePair,
     queue: CompletionQueue,
     memory: MemoryRegion,
     /// The pending answer, sent when the memory has been filled.
-    due: Option<(Terms, JoinHandle<()>)>,
+    due: Option<(ServerParameters, JoinHandle<()>)>,
 }
 
 /// The control connections.
 struct Control {
     listener: TcpListener,
     callers: Places<Caller>,
-    clients: Places<Served>,
+    clients: Places<ServedClient>,
     epoch: Instant,
     /// The number of clients that have left.
     served: u64,
@@ -154,7 +157,7 @@ impl Control {
             let caller = Caller {
                 control,
                 from,
-                request: Incoming::default(),
+                request: LineBuffer::default(),
                 until: Instant::now() + TIMEOUT,
             };
             let now = self.now();
@@ -166,7 +169,7 @@ impl Control {
     fn hear(&mut self, args: &Serve, endpoint: &mut Endpoint) -> Outcome {
         let mut done = Vec::new();
         for (number, caller) in self.callers.iter_mut() {
-            match caller.request.poll::<Hello>(&caller.control) {
+            match caller.request.poll::<ClientRequest>(&caller.control) {
                 Ok(None) if Instant::now() < caller.until => {}
                 Ok(None) => done.push((number, Err("the client sent no request in time".to_owned()))),
                 Ok(Some(hello)) => done.push((number, Ok(hello))),
@@ -191,7 +194,7 @@ impl Control {
         endpoint: &mut Endpoint,
         mut control: TcpStream,
         from: SocketAddr,
-        hello: &Hello,
+        hello: &ClientRequest,
     ) -> Result<(), String> {
         let now = self.now();
         let prepared = match self.clients.has_room(from.ip(), now, IDLE_TIMEOUT) {
@@ -202,11 +205,11 @@ impl Control {
             Ok(prepared) => prepared,
             Err(refusal) => {
                 // Best effort: a client that does not read the answer does not learn the reason.
-                let _ = control::put(&mut control, &Answer::Refused(refusal));
+                let _ = control::put(&mut control, &ServerAnswer::Refused(refusal));
                 return Err(refusal.to_string());
             }
         };
-        let client = Served { control, prepared, progress: None, received: 0, failure: None };
+        let client = ServedClient { control, prepared, progress: None, received: 0, failure: None };
         if let Some((_, Some(mut evicted))) = self.clients.take(from.ip(), client, now, IDLE_TIMEOUT) {
             evicted.failure = Some("the client was idle, and another client needed its place".to_owned());
             self.part(args, endpoint, evicted)
@@ -238,8 +241,8 @@ impl Control {
     }
 
     /// Releases a client's resources and reports the end.
-    fn part(&mut self, args: &Serve, endpoint: &mut Endpoint, client: Served) -> Outcome {
-        let Served { prepared, received, failure, .. } = client;
+    fn part(&mut self, args: &Serve, endpoint: &mut Endpoint, client: ServedClient) -> Outcome {
+        let ServedClient { prepared, received, failure, .. } = client;
         let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
         prepared.release(&mut verbs).map_err(|error| failed(&error))?;
         self.served += 1;
@@ -257,7 +260,7 @@ impl Control {
 }
 
 /// Registers a client's memory and connects its queue pair.
-fn prepare(args: &Serve, endpoint: &mut Endpoint, hello: &Hello) -> Result<Prepared, Refusal> {
+fn prepare(args: &Serve, endpoint: &mut Endpoint, hello: &ClientRequest) -> Result<Prepared, Refusal> {
     let address = args.device.address(Some(hello.address));
     let address = address.filter(|own: &IpAddr| own.is_ipv4() == hello.address.is_ipv4());
     let address = address.ok_or(Refusal::Family)?;
@@ -268,13 +271,16 @@ fn prepare(args: &Serve, endpoint: &mut Endpoint, hello: &Hello) -> Result<Prepa
         VerbsError::Mtu { .. } => Refusal::Mtu,
         _ => Refusal::Resources,
     })?;
-    let answer = Terms {
+    let answer = ServerParameters {
         address,
         pair: prepared.pair.number(),
         first_packet: 0,
         key: prepared.memory.key(),
     };
-    let (region, fills) = (prepared.memory.region().clone(), hello.kind == Kind::Read);
+    let (region, fills) = (
+        prepared.memory.region().clone(),
+        hello.kind == RdmaOperation::Read,
+    );
     let filling = std::thread::spawn(move || {
         if fills {
             let bytes = super::client::patterned(region.len());
@@ -285,7 +291,7 @@ fn prepare(args: &Serve, endpoint: &mut Endpoint, hello: &Hello) -> Result<Prepa
     Ok(prepared)
 }
 
-fn begin(endpoint: &mut Endpoint, hello: &Hello) -> Result<Prepared, VerbsError> {
+fn begin(endpoint: &mut Endpoint, hello: &ClientRequest) -> Result<Prepared, VerbsError> {
     let mut verbs = endpoint.verbs()?;
     let (domain, queue) = (verbs.protection_domain(), verbs.completion_queue());
     let len = hello.size.max(8) as usize;
@@ -314,24 +320,24 @@ impl Prepared {
         verbs.destroy_queue(self.queue)
     }
 
-    fn connect(&self, verbs: &mut Verbs<'_>, hello: &Hello) -> Result<(), VerbsError> {
+    fn connect(&self, verbs: &mut Verbs<'_>, hello: &ClientRequest) -> Result<(), VerbsError> {
         verbs.to_init(self.pair)?;
-        if hello.kind == Kind::Send {
+        if hello.kind == RdmaOperation::Send {
             for id in 0..u64::from(hello.depth) {
                 verbs.post_receive(self.pair, id, self.memory.slice(0, self.size))?;
             }
         }
-        let connection = Connection {
+        let connection = ConnectionAttributes {
             expected_packet: hello.first_packet,
             mtu: hello.mtu,
             access: Access::ALL,
-            ..Connection::new(hello.address, hello.pair)
+            ..ConnectionAttributes::new(hello.address, hello.pair)
         };
         verbs.connect(self.pair, &connection)
     }
 }
 
-impl Served {
+impl ServedClient {
     /// Posts memory again for each received message.
     fn work(&mut self, endpoint: &mut Endpoint) -> Outcome {
         let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
@@ -354,7 +360,7 @@ impl Served {
     fn has_moved(&mut self, endpoint: &mut Endpoint) -> Result<bool, Exit> {
         if let Some((answer, _)) = self.prepared.due.take_if(|(_, filling)| filling.is_finished()) {
             // A fresh connection has buffer space for a line; if the write fails, the client has gone.
-            let _ = control::put(&mut self.control, &Answer::Served(answer));
+            let _ = control::put(&mut self.control, &ServerAnswer::Served(answer));
             return Ok(true);
         }
         let verbs = endpoint.verbs().map_err(|error| failed(&error))?;

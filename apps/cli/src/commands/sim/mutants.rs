@@ -7,8 +7,8 @@ use std::thread;
 
 use hawser::programs::{self, Engine, Error, Programs};
 use hawser::runs;
-use hawser::runs::mutants::{self, Change, Mutant, Texts};
-use hawser::runs::swarm::{self, Subject};
+use hawser::runs::mutants::{self, Mutant, MutationKind, ProgramTexts};
+use hawser::runs::swarm::{self, SwarmProgram};
 use serde_json::json;
 
 use super::swarm::Claims;
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     jobs: Option<u16>,
     /// The kinds of changes: any of delete, negate, exchange
     #[arg(long, value_name = "CHANGE,…", value_delimiter = ',', default_value = "delete,negate,exchange", value_parser = parse_change)]
-    changes: Vec<Change>,
+    changes: Vec<MutationKind>,
     /// Change this file of the program alone
     #[arg(long, value_name = "NAME")]
     file: Option<String>,
@@ -59,14 +59,14 @@ pub(crate) struct Args {
     json: bool,
 }
 
-fn parse_change(name: &str) -> Result<Change, String> {
-    let known = Change::ALL.into_iter().find(|change| change.name() == name);
+fn parse_change(name: &str) -> Result<MutationKind, String> {
+    let known = MutationKind::ALL.into_iter().find(|change| change.name() == name);
     known.ok_or_else(|| format!("unknown change `{name}`; the changes are delete, negate and exchange"))
 }
 
 /// The outcome of testing a mutant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum MutantOutcome {
     /// A seed failed on it.
     Killed,
     Survived,
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .map_err(|e| refused(&Error::Load(e)))?;
     programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;
     args.claims.check(&programs, &loaded)?;
-    let texts = Texts::of(loaded.module());
+    let texts = ProgramTexts::from_module(loaded.module());
     let trial = Trial {
         args,
         programs: &programs,
@@ -115,13 +115,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
 struct Trial<'a> {
     args: &'a Args,
     programs: &'a Programs,
-    texts: &'a Texts,
-    subject: Subject<'a>,
+    texts: &'a ProgramTexts,
+    subject: SwarmProgram<'a>,
 }
 
 impl Trial<'_> {
     /// Returns the fates of all mutants, in order.
-    fn all(&self, mutants: &[(String, Mutant)]) -> Result<Vec<Fate>, Exit> {
+    fn all(&self, mutants: &[(String, Mutant)]) -> Result<Vec<MutantOutcome>, Exit> {
         let jobs = self.args.jobs.map_or_else(
             || thread::available_parallelism().map_or(1, usize::from),
             usize::from,
@@ -135,7 +135,7 @@ impl Trial<'_> {
         };
         let next = AtomicUsize::new(0);
         let (results, done) = mpsc::channel();
-        let mut fates = vec![Fate::NotTaken; mutants.len()];
+        let mut fates = vec![MutantOutcome::NotTaken; mutants.len()];
         thread::scope(|scope| {
             for _ in 0..jobs {
                 let (results, next, show) = (results.clone(), &next, &show);
@@ -161,11 +161,11 @@ impl Trial<'_> {
         Ok(fates)
     }
 
-    fn fate(&self, (file, mutant): &(String, Mutant), show: &dyn Fn()) -> Result<Fate, Exit> {
+    fn fate(&self, (file, mutant): &(String, Mutant), show: &dyn Fn()) -> Result<MutantOutcome, Exit> {
         match self.texts.compile(file, mutant) {
-            None => Ok(Fate::NotTaken),
-            Some(module) if self.first_failure(&module, show)?.is_some() => Ok(Fate::Killed),
-            Some(_) => Ok(Fate::Survived),
+            None => Ok(MutantOutcome::NotTaken),
+            Some(module) if self.first_failure(&module, show)?.is_some() => Ok(MutantOutcome::Killed),
+            Some(_) => Ok(MutantOutcome::Survived),
         }
     }
 
@@ -188,15 +188,15 @@ impl Trial<'_> {
     }
 }
 
-fn report(args: &Args, mutants: &[(String, Mutant)], fates: &[Fate]) -> Outcome {
-    let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count();
-    let (killed, not_taken) = (count(Fate::Killed), count(Fate::NotTaken));
+fn report(args: &Args, mutants: &[(String, Mutant)], fates: &[MutantOutcome]) -> Outcome {
+    let count = |wanted: MutantOutcome| fates.iter().filter(|fate| **fate == wanted).count();
+    let (killed, not_taken) = (count(MutantOutcome::Killed), count(MutantOutcome::NotTaken));
     let counted = mutants.len() - not_taken;
     let percent = (killed * 100).checked_div(counted).unwrap_or(100);
     let survivors = mutants
         .iter()
         .zip(fates)
-        .filter(|(_, fate)| **fate == Fate::Survived);
+        .filter(|(_, fate)| **fate == MutantOutcome::Survived);
     if args.json {
         let survivors: Vec<_> = survivors
             .map(|((file, mutant), _)| {

@@ -8,7 +8,7 @@ use clap::ArgGroup;
 use hawser::interact::parse_span;
 use hawser::interact::svg::{document, escape};
 use hawser::lang::Printable;
-use hawser::runs::{Limits, Picture, Queue, Report, Series, Window};
+use hawser::runs::{DrawingLimits, DrawnQueue, Picture, Report, Series, Window};
 
 use serde_json::Value;
 
@@ -63,11 +63,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return topology::write(&args.run.scenario()?, path);
     }
     in_order(args.from, args.to)?;
-    let limits = Limits {
+    let limits = DrawingLimits {
         from: args.from.unwrap_or_default(),
         to: args.to.unwrap_or(Duration::MAX),
         packets: args.max_packets,
-        ..Limits::default()
+        ..DrawingLimits::default()
     };
     scenario::run_and(&args.run, Some(limits), |picture, report| {
         args.write(picture, report)
@@ -300,8 +300,8 @@ fn window_colour(window: &Window) -> &'static str {
 }
 
 /// The deepest queues, in the order of the links.
-fn deepest(queues: &[Queue]) -> Vec<&Queue> {
-    let depth = |queue: &Queue| queue.points.points().iter().map(|(_, bytes)| *bytes).max();
+fn deepest(queues: &[DrawnQueue]) -> Vec<&DrawnQueue> {
+    let depth = |queue: &DrawnQueue| queue.points.points().iter().map(|(_, bytes)| *bytes).max();
     let mut order: Vec<usize> = (0..queues.len()).collect();
     order.sort_by_key(|number| std::cmp::Reverse(depth(&queues[*number])));
     order.truncate(PANELS);

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use hawser::interact::record::{
-    Event, Flow, Header, Label, Line, Named, Offer, SCHEMA, Sample, Signal, What,
+    EventSchema, FlowRecord, Header, Label, LineContent, Named, RecordLine, SCHEMA, Sample, Signal,
+    SourceSchema,
 };
 use hawser::runs::{Picture, SignalField};
 
@@ -16,7 +17,7 @@ const STEP: u64 = 20_000_000;
 
 /// A connection: its name, and the prefix of its kind in the names of variables.
 struct Connection {
-    flow: Flow,
+    flow: FlowRecord,
     prefix: String,
 }
 
@@ -41,7 +42,7 @@ impl Connections {
         };
         self.known.iter().position(is_it).unwrap_or_else(|| {
             self.known.push(Connection {
-                flow: Flow {
+                flow: FlowRecord {
                     flow: format!("{host}:{}", self.known.len() + 1),
                     provider: self.provider.clone(),
                     kind: kind.to_owned(),
@@ -80,26 +81,26 @@ pub(super) fn recording(picture: &Picture) -> Result<String, Exit> {
     }
     let signals = picture.signals.iter().map(|signal| {
         let number = connections.place(picture, signal.host, &signal.context);
-        let what = What::Signal(Signal {
+        let what = LineContent::Signal(Signal {
             event: format!("{provider}.{}", signal.name),
             flow: connections.known[number].flow.flow.clone(),
             time: signal.at_ns,
             fields: signal.fields.iter().cloned().collect(),
             lost: 0,
         });
-        Line { at: signal.at_ns, what }
+        RecordLine { at: signal.at_ns, what }
     });
-    let mut happened: Vec<Line> = signals.collect();
+    let mut happened: Vec<RecordLine> = signals.collect();
     // A sample has all variables. Unchanged ones keep their values.
     let mut values: Vec<BTreeMap<String, u64>> = vec![BTreeMap::new(); connections.known.len()];
     for ((at, number), changed) in changes {
         values[number].extend(changed);
-        let what = What::Sample(Sample {
+        let what = LineContent::Sample(Sample {
             flow: connections.known[number].flow.flow.clone(),
             time: at,
             values: values[number].clone(),
         });
-        happened.push(Line { at, what });
+        happened.push(RecordLine { at, what });
     }
     happened.sort_by_key(|line| line.at);
     let header = Header {
@@ -110,8 +111,12 @@ pub(super) fn recording(picture: &Picture) -> Result<String, Exit> {
     let offers = (0..picture.hosts.len()).map(|host| offer(picture, provider, host, &variables));
     let offers = offers.collect();
     let flows = connections.known.iter().map(|known| known.flow.clone()).collect();
-    let first = [What::Header(header), What::Offers(offers), What::Flows(flows)];
-    let first = first.into_iter().map(|what| Line { at: 0, what });
+    let first = [
+        LineContent::Header(header),
+        LineContent::Offers(offers),
+        LineContent::Flows(flows),
+    ];
+    let first = first.into_iter().map(|what| RecordLine { at: 0, what });
     let lines: Result<Vec<String>, _> = first
         .chain(happened)
         .map(|line| serde_json::to_string(&line))
@@ -120,7 +125,7 @@ pub(super) fn recording(picture: &Picture) -> Result<String, Exit> {
 }
 
 /// Returns the offer of a host.
-fn offer(picture: &Picture, provider: &str, host: usize, variables: &BTreeMap<String, &str>) -> Offer {
+fn offer(picture: &Picture, provider: &str, host: usize, variables: &BTreeMap<String, &str>) -> SourceSchema {
     let field = |field: &SignalField| Named {
         name: field.name.clone(),
         kind: field.kind.to_owned(),
@@ -131,7 +136,7 @@ fn offer(picture: &Picture, provider: &str, host: usize, variables: &BTreeMap<St
             .collect(),
     };
     let types = picture.signal_types.get(host).into_iter().flatten();
-    let events = types.map(|signal| Event {
+    let events = types.map(|signal| EventSchema {
         name: format!("{provider}.{}", signal.name),
         fields: signal.fields.iter().map(field).collect(),
     });
@@ -140,7 +145,7 @@ fn offer(picture: &Picture, provider: &str, host: usize, variables: &BTreeMap<St
         kind: (*kind).to_owned(),
         values: Vec::new(),
     });
-    Offer {
+    SourceSchema {
         source: host as u64,
         provider: provider.to_owned(),
         events: events.collect(),

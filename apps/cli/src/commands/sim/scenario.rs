@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hawser::programs::{Engine, Error, Programs};
-use hawser::runs::{self, Limits, Picture, Report, RunError, Scenario, Story};
+use hawser::runs::{self, DrawingLimits, Explanation, Picture, Report, RunError, Scenario};
 use serde::Serialize;
 
 use crate::engine::{EngineArgs, NativeArgs, of_file};
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// Runs a scenario and prints its report. With `limits`, the recorded part of the run is given to `draw`.
 pub(super) fn run_and(
     args: &Args,
-    limits: Option<Limits>,
+    limits: Option<DrawingLimits>,
     draw: impl FnOnce(&Picture, &Report) -> Outcome,
 ) -> Outcome {
     let mut scenario = args.scenario()?;
@@ -129,10 +129,10 @@ struct Printed<'a> {
     #[serde(flatten)]
     report: &'a Report,
     #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<&'a Story>,
+    why: Option<&'a Explanation>,
 }
 
-fn finish(args: &Args, report: &Report, why: Option<&Story>) -> Outcome {
+fn finish(args: &Args, report: &Report, why: Option<&Explanation>) -> Outcome {
     if args.json {
         let printed = serde_json::to_string_pretty(&Printed { report, why });
         print!("{}\n", printed.map_err(Exit::failed)?);
@@ -157,7 +157,7 @@ fn finish(args: &Args, report: &Report, why: Option<&Story>) -> Outcome {
         .watch
         .as_ref()
         .map_or_else(String::new, |watch| format!(" --watch {watch}"));
-    let options = why.map_or_else(String::new, Story::trace_options);
+    let options = why.map_or_else(String::new, Explanation::trace_options);
     Err(Exit::failed(format!(
         "the run failed; repeat it with: hawser sim replay {repeat}{watch}\nsee its last events with: hawser sim trace \
          {repeat}{options}"

@@ -71,7 +71,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     println!("{}", summary(&shrunk));
     why.iter().for_each(|why| print!("{why}\n"));
-    let options = why.as_ref().map_or_else(String::new, runs::Story::trace_options);
+    let options = why
+        .as_ref()
+        .map_or_else(String::new, runs::Explanation::trace_options);
     println!(
         "the smaller scenario is in {out}; repeat it with: hawser sim replay {out} --seed {}",
         report.seed

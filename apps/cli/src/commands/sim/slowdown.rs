@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hawser::interact::svg::plot::{Axes, Group, Line, bars, lines};
+use hawser::interact::svg::plot::{Axes, Group, PlotLine, bars, lines};
 use hawser::runs::Report;
 
 /// The height of a drawing, in pixels.
@@ -43,7 +43,7 @@ pub(super) fn drawing(report: &Report) -> Option<String> {
                 [group.p50, group.p99, group.p999][figure],
             )
         });
-        Line { name: FIGURES[figure].to_owned(), points: points.collect() }
+        PlotLine { name: FIGURES[figure].to_owned(), points: points.collect() }
     };
     Some(lines(&axes, &[line(0), line(1), line(2)]))
 }

@@ -7,9 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser::interact::parse_span;
-use hawser::programs::{self, Engine, Error, Loaded, Programs};
-use hawser::runs::swarm::{self, Abilities, Ability, Beside, Carried, Delivery, Kind, Subject, Value};
-use hawser::runs::{self, Report, Scenario, Shrunk, Story};
+use hawser::programs::{self, Engine, Error, LoadedProgram, Programs};
+use hawser::runs::swarm::{
+    self, Abilities, Ability, Delivery, ParamValue, SwarmPeers, SwarmProgram, TrafficKind, TrafficModel,
+};
+use hawser::runs::{self, Explanation, Report, Scenario, Shrunk};
 use serde_json::json;
 
 use super::shrink;
@@ -88,9 +90,9 @@ pub(crate) struct Claims {
     /// `datagrams` (each whole, at most once); `streams` within each connection; `calls`, from endpoint to
     /// endpoint; or `works` of queue pairs
     #[arg(long, value_name = "WHAT", default_value = "stream", value_parser = parse_carried)]
-    carries: Carried,
+    carries: TrafficModel,
     /// The longest message that the program accepts, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = Carried::LONGEST,
+    #[arg(long, value_name = "BYTES", default_value_t = TrafficModel::LONGEST,
         value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     longest: u64,
     /// The program carries data from client to server only; with `--carries calls`, messages without a reply;
@@ -115,7 +117,7 @@ pub(crate) struct Claims {
 }
 
 /// A param, and the values from which each host draws one.
-type Vary = (String, Vec<Value>);
+type Vary = (String, Vec<ParamValue>);
 
 fn parse_redundancy(text: &str) -> Result<f64, String> {
     let times = text.parse().ok().filter(|times| (1.0..=100.0).contains(times));
@@ -125,22 +127,22 @@ fn parse_redundancy(text: &str) -> Result<f64, String> {
 fn parse_vary(text: &str) -> Result<Vary, String> {
     let (name, values) = text.split_once('=').unwrap_or((text, ""));
     let value = |value: &str| runs::param(&format!("{name}={value}")).map_err(|error| error.to_string());
-    let values: Vec<(String, Value)> = values.split(',').map(value).collect::<Result<_, _>>()?;
+    let values: Vec<(String, ParamValue)> = values.split(',').map(value).collect::<Result<_, _>>()?;
     Ok((
         name.to_owned(),
         values.into_iter().map(|(_, value)| value).collect(),
     ))
 }
 
-fn parse_carried(text: &str) -> Result<Carried, String> {
-    let connections = |delivery| Carried { delivery, ..Carried::default() };
+fn parse_carried(text: &str) -> Result<TrafficModel, String> {
+    let connections = |delivery| TrafficModel { delivery, ..TrafficModel::default() };
     match text {
         "stream" => Ok(connections(Delivery::Stream)),
         "messages" => Ok(connections(Delivery::Messages)),
         "datagrams" => Ok(connections(Delivery::Datagrams)),
-        "streams" => Ok(Carried::of(Kind::Streams)),
-        "calls" => Ok(Carried::of(Kind::Calls)),
-        "works" => Ok(Carried::of(Kind::Works)),
+        "streams" => Ok(TrafficModel::new(TrafficKind::Streams)),
+        "calls" => Ok(TrafficModel::new(TrafficKind::Calls)),
+        "works" => Ok(TrafficModel::new(TrafficKind::Works)),
         _ => Err(format!(
             "expected stream, messages, datagrams, streams, calls or works, not `{text}`"
         )),
@@ -149,22 +151,22 @@ fn parse_carried(text: &str) -> Result<Carried, String> {
 
 impl Claims {
     /// Returns the program with these claims.
-    pub(crate) fn subject<'a>(&'a self, program: &'a str) -> Subject<'a> {
-        let carried = Carried { longest: self.longest, one_way: self.one_way, ..self.carries };
-        let beside = Beside {
+    pub(crate) fn subject<'a>(&'a self, program: &'a str) -> SwarmProgram<'a> {
+        let carried = TrafficModel { longest: self.longest, one_way: self.one_way, ..self.carries };
+        let beside = SwarmPeers {
             watch: self.watch.as_deref(),
             peer: self.peer.as_deref(),
             redundancy: self.redundancy,
             vary: &self.vary,
         };
-        Subject::new(program, self.abilities())
+        SwarmProgram::new(program, self.abilities())
             .carrying(carried)
             .beside(beside)
     }
 
     /// Checks the preconditions of every run. The watching program and the peer must exist. The tested
     /// program and its peer must accept each value that a host may draw.
-    pub(crate) fn check(&self, programs: &Programs, tried: &Loaded) -> Outcome {
+    pub(crate) fn check(&self, programs: &Programs, tried: &LoadedProgram) -> Outcome {
         let open = |name| {
             programs
                 .open(None, name)
@@ -218,7 +220,7 @@ impl Engines {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let usual = Engine::of(&args.program);
+    let usual = Engine::default_for(&args.program);
     let engines = args.engine.unwrap_or(Engines { first: usual, second: usual });
     // Machine code is allowed, because the command line names the file.
     let programs = Programs::default().with_native_files(true);
@@ -259,7 +261,7 @@ struct Swarm<'a> {
     args: &'a Args,
     programs: &'a Programs,
     engines: Engines,
-    subject: Subject<'a>,
+    subject: SwarmProgram<'a>,
 }
 
 /// The sums over the successful seeds.
@@ -286,7 +288,7 @@ impl Swarm<'_> {
         let (next, stop) = (AtomicU64::new(args.first), AtomicBool::new(false));
         let (results, done) = mpsc::channel();
         let mut totals = Totals::default();
-        let mut first_failure: Option<(u64, Failure)> = None;
+        let mut first_failure: Option<(u64, SeedFailure)> = None;
         thread::scope(|scope| {
             for _ in 0..jobs {
                 let (results, next, stop) = (results.clone(), &next, &stop);
@@ -331,16 +333,16 @@ impl Swarm<'_> {
     }
 
     /// Runs a seed twice. Returns its events and bytes.
-    fn seed(&self, seed: u64) -> Result<(u64, u64), Failure> {
-        let mut scenario = scenario(self.args, seed, &self.subject).map_err(Failure::NotRun)?;
+    fn seed(&self, seed: u64) -> Result<(u64, u64), SeedFailure> {
+        let mut scenario = scenario(self.args, seed, &self.subject).map_err(SeedFailure::NotRun)?;
         let mut run = |engine| {
             runs::set_engine(&mut scenario, engine);
             let report = runs::run_with(self.programs, &scenario, None, None, None);
-            report.map_err(|error| Failure::NotRun(Exit::input(error)))
+            report.map_err(|error| SeedFailure::NotRun(Exit::input(error)))
         };
         let (report, again) = (run(self.engines.first)?, run(self.engines.second)?);
         if !report.ok || report.trace_hash != again.trace_hash {
-            return Err(Failure::Broken(Box::new([report, again])));
+            return Err(SeedFailure::Broken(Box::new([report, again])));
         }
         Ok((
             report.events,
@@ -353,11 +355,11 @@ impl Swarm<'_> {
     }
 
     /// Saves the scenario of a failed seed. Returns the exit with its report.
-    fn explain(&self, seed: u64, failure: Failure) -> Exit {
+    fn explain(&self, seed: u64, failure: SeedFailure) -> Exit {
         let args = self.args;
         let [report, again] = match failure {
-            Failure::NotRun(exit) => return exit,
-            Failure::Broken(reports) => *reports,
+            SeedFailure::NotRun(exit) => return exit,
+            SeedFailure::Broken(reports) => *reports,
         };
         let failed = match report.trace_hash == again.trace_hash {
             true => self.small(seed, report),
@@ -424,11 +426,11 @@ struct Failed {
     /// The difference between its two runs, if any.
     differ: Option<String>,
     shrunk: Option<Shrunk>,
-    why: Option<Story>,
+    why: Option<Explanation>,
 }
 
 /// A seed failed.
-enum Failure {
+enum SeedFailure {
     /// The scenario could not be run.
     NotRun(Exit),
     /// The run violated a property, or its two runs differ.
@@ -436,7 +438,7 @@ enum Failure {
 }
 
 /// Returns the scenario of a seed with the given params.
-fn scenario(args: &Args, seed: u64, subject: &Subject<'_>) -> Result<runs::Scenario, Exit> {
+fn scenario(args: &Args, seed: u64, subject: &SwarmProgram<'_>) -> Result<runs::Scenario, Exit> {
     let mut scenario = swarm::scenario(seed, subject);
     for text in &args.params {
         runs::set_param(&mut scenario, text).map_err(Exit::usage)?;

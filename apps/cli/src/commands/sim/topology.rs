@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use hawser::interact::svg::{document, escape};
-use hawser::runs::{Map, Scenario};
+use hawser::runs::{NetworkMap, Scenario};
 
 use crate::exit::{Exit, Outcome};
 use crate::terminal::write_text;
@@ -18,7 +18,7 @@ const WIDTH: f64 = 480.0;
 
 /// Writes the network in the form that the file's ending selects.
 pub(super) fn write(scenario: &Scenario, path: &Path) -> Outcome {
-    let map = Map::of(scenario);
+    let map = NetworkMap::from_scenario(scenario);
     let text = match path.extension().and_then(|ending| ending.to_str()) {
         Some("dot" | "gv") => map.dot(),
         Some("svg") => svg(&map),
@@ -34,7 +34,7 @@ pub(super) fn write(scenario: &Scenario, path: &Path) -> Outcome {
 }
 
 /// Draws the hosts at the bottom and the switches above them, each row spread over the width.
-fn svg(map: &Map) -> String {
+fn svg(map: &NetworkMap) -> String {
     let widest = (0..map.rows()).map(|row| map.width(row)).max().unwrap_or(1);
     let width = (widest as f64 * STEP + 2.0 * MARGIN).max(WIDTH);
     let height = map.rows() as f64 * ROW + MARGIN;

@@ -11,13 +11,13 @@ use hawser::interact::parse_span;
 use hawser::lang::OneLine;
 use hawser::programs::Programs;
 use hawser::runs::{self, Report, Scenario, pcapng};
-use hawser::trace::{Event, Filter, Form, Printed, Sent};
+use hawser::trace::{Filter, OutputFormat, Printed, SentPacket, TracedEvent};
 use parking_lot::Mutex;
 
 use super::scenario::not_run;
 use crate::engine::{EngineArgs, NativeArgs};
 use crate::exit::{Exit, Outcome};
-use crate::terminal::Text;
+use crate::terminal::EscapedWriter;
 
 /// Show the effects of each event of a simulated run, with lines of the program
 ///
@@ -78,7 +78,7 @@ pub(crate) fn in_order(from: Option<Duration>, to: Option<Duration>) -> Outcome 
 
 /// The printer of events.
 struct Output {
-    out: Text<BufWriter<std::io::Stdout>>,
+    out: EscapedWriter<BufWriter<std::io::Stdout>>,
     is_json: bool,
     /// A reusable buffer for a line.
     line: Vec<u8>,
@@ -90,7 +90,7 @@ struct Output {
 }
 
 impl Output {
-    fn event(&mut self, event: &Event) {
+    fn event(&mut self, event: &TracedEvent) {
         self.line.clear();
         self.form().print(event, &mut self.line);
         self.events += 1;
@@ -108,11 +108,15 @@ impl Output {
         }
     }
 
-    fn form(&self) -> Form {
-        if self.is_json { Form::Json } else { Form::Text }
+    fn form(&self) -> OutputFormat {
+        if self.is_json {
+            OutputFormat::Json
+        } else {
+            OutputFormat::Text
+        }
     }
 
-    fn packet(&mut self, sent: &Sent) {
+    fn packet(&mut self, sent: &SentPacket) {
         if self.error.is_none() {
             self.error = if self.is_json {
                 self.line.clear();
@@ -153,7 +157,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let mut filter = filter(args, &scenario)?;
     let output = Arc::new(Mutex::new(Output {
-        out: Text(BufWriter::new(std::io::stdout())),
+        out: EscapedWriter(BufWriter::new(std::io::stdout())),
         is_json: args.json,
         line: Vec::new(),
         events: 0,
@@ -187,9 +191,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         capture(&programs, &scenario, args.seed, filter, path)?
     } else if args.packets {
         let into = Arc::clone(&output);
-        let show = Box::new(move |event: &Event| into.lock().event(event));
+        let show = Box::new(move |event: &TracedEvent| into.lock().event(event));
         let into = Arc::clone(&output);
-        let packet = Box::new(move |_, _: &[u8], sent: Option<&Sent>| {
+        let packet = Box::new(move |_, _: &[u8], sent: Option<&SentPacket>| {
             if let Some(sent) = sent {
                 into.lock().packet(sent);
             }
@@ -224,12 +228,15 @@ fn capture(
 ) -> Result<Report, Exit> {
     let cannot = |error| Exit::environment(format!("cannot write {}: {error}", path.display()));
     let file = BufWriter::new(File::create(path).map_err(cannot)?);
-    let writer = Arc::new(Mutex::new((pcapng::Writer::new(file).map_err(cannot)?, None)));
+    let writer = Arc::new(Mutex::new((
+        pcapng::PcapngWriter::new(file).map_err(cannot)?,
+        None,
+    )));
     let into = Arc::clone(&writer);
-    let packet = Box::new(move |at, bytes: &[u8], sent: Option<&Sent>| {
+    let packet = Box::new(move |at, bytes: &[u8], sent: Option<&SentPacket>| {
         let (writer, error) = &mut *into.lock();
         let comment = sent.map(|sent| {
-            let Sent { line, number, source, event, host, .. } = sent;
+            let SentPacket { line, number, source, event, host, .. } = sent;
             let place = format!("{}:{}", line.file, line.line);
             OneLine(format!("{place} in event {number} of {host}, {source} {event}")).to_string()
         });

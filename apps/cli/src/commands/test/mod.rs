@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Treat every file as this kind, whatever its name, and only such files from folders. By default the names
     /// decide, and a file with another ending is a script
     #[arg(long, value_name = "KIND")]
-    kind: Option<Kind>,
+    kind: Option<TestKind>,
     #[command(flatten)]
     engine: EngineArgs,
     /// Show the packets of each script, and what happened in each file of steps
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 
 /// The kind of a packet test.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Kind {
+enum TestKind {
     /// Scripts in packetdrill's syntax
     Pkt,
     /// Steps by a program's own blueprints
@@ -51,8 +51,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match (scripts.is_empty(), steps.is_empty()) {
         (true, true) => Err(Exit::input(match args.kind {
             None => "these folders contain no packet test (.pkt or .steps)",
-            Some(Kind::Pkt) => "these folders contain no script (.pkt)",
-            Some(Kind::Steps) => "these folders contain no file of steps (.steps)",
+            Some(TestKind::Pkt) => "these folders contain no script (.pkt)",
+            Some(TestKind::Steps) => "these folders contain no file of steps (.steps)",
         })),
         (true, false) => args.script.refuse().and_then(|()| steps::run(args, &steps)),
         (false, true) => args.steps.refuse().and_then(|()| script::run(args, &scripts)),
@@ -65,8 +65,8 @@ impl Args {
     fn files(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Exit> {
         let (mut scripts, mut steps) = (Vec::new(), Vec::new());
         for path in &self.paths {
-            let is_steps = |kind: Option<Kind>| match kind {
-                Some(kind) => kind == Kind::Steps,
+            let is_steps = |kind: Option<TestKind>| match kind {
+                Some(kind) => kind == TestKind::Steps,
                 None => has_ending(path, "steps"),
             };
             let is_foreign = ["mtp", "so", "toml"]
@@ -79,10 +79,10 @@ impl Args {
                 )));
             }
             if path.is_dir() {
-                if self.kind != Some(Kind::Steps) {
+                if self.kind != Some(TestKind::Steps) {
                     scripts.extend(script::find(path)?);
                 }
-                if self.kind != Some(Kind::Pkt) {
+                if self.kind != Some(TestKind::Pkt) {
                     steps::find(path, &mut steps)?;
                 }
             } else if is_steps(self.kind) {

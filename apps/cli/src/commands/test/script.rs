@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use hawser::host::netns;
 use hawser::runs::files;
-use hawser::testkit::script::{self, IpVersion, Report, Scripts, ScriptsError, System, Target, Verdict};
+use hawser::testkit::script::{
+    self, IpVersion, RunTarget, ScriptOutcome, ScriptReport, Scripts, ScriptsError, System,
+};
 use hawser::time::nanos;
 use hawser::trace::{Filter, Recorder};
 use parking_lot::Mutex;
@@ -29,7 +31,7 @@ pub(super) struct ScriptArgs {
     /// over a TUN device in a network namespace of their own, for scripts of up to 3 s; `xdp`, the same over a
     /// veth pair by AF_XDP, with the program's chains in the kernel, which needs root; `dpdk`, by a port of DPDK
     #[arg(long, value_parser = target)]
-    target: Option<Target>,
+    target: Option<RunTarget>,
     /// Run scripts that were written for Linux: the settings of Linux are the defaults, and declared
     /// differences of the program are not compared
     #[arg(long)]
@@ -77,12 +79,12 @@ fn ip_version(text: &str) -> Result<IpVersion, String> {
     }
 }
 
-fn target(text: &str) -> Result<Target, String> {
+fn target(text: &str) -> Result<RunTarget, String> {
     match text {
-        "sim" => Ok(Target::Sim),
-        "host" => Ok(Target::Host),
-        "xdp" => Ok(Target::Xdp),
-        "dpdk" => Ok(Target::Dpdk),
+        "sim" => Ok(RunTarget::Sim),
+        "host" => Ok(RunTarget::Host),
+        "xdp" => Ok(RunTarget::Xdp),
+        "dpdk" => Ok(RunTarget::Dpdk),
         _ => Err("sim, host, xdp or dpdk".into()),
     }
 }
@@ -121,11 +123,11 @@ pub(super) fn run(args: &Args, files: &[PathBuf]) -> Outcome {
         ScriptsError::Load(error) => refused(&error.into()),
         ScriptsError::Table(_) | ScriptsError::Departures(_) => Exit::input(error),
     })?;
-    let target = given.target.unwrap_or(Target::Sim);
+    let target = given.target.unwrap_or(RunTarget::Sim);
     match target {
-        Target::Sim => {}
-        Target::Host | Target::Dpdk => netns::enter_user_namespace().map_err(Exit::environment)?,
-        Target::Xdp => enter_as_root()?,
+        RunTarget::Sim => {}
+        RunTarget::Host | RunTarget::Dpdk => netns::enter_user_namespace().map_err(Exit::environment)?,
+        RunTarget::Xdp => enter_as_root()?,
     }
     if let Some(why) = target.missing() {
         return Err(Exit::environment(why));
@@ -138,7 +140,7 @@ pub(super) fn run(args: &Args, files: &[PathBuf]) -> Outcome {
         (_, true) => Some(System::FreeBsd),
         (false, false) => None,
     };
-    let options = script::Options { system, target, version, defines, ..script::Options::default() };
+    let options = script::RunOptions { system, target, version, defines, ..script::RunOptions::default() };
     let traced = given.trace.open()?.map(|show| Arc::new(Mutex::new(show)));
     let mut tally = Tally::default();
     let bar = progress::count(args.json || files.len() < 2, "scripts", files.len() as u64);
@@ -211,7 +213,7 @@ fn slashes(path: &Path) -> String {
         .join("/")
 }
 
-fn show(file: &Path, report: &Report, reason: Option<&str>, packets: bool) {
+fn show(file: &Path, report: &ScriptReport, reason: Option<&str>, packets: bool) {
     let name = file.display();
     let word = if reason.is_some() {
         "departs"
@@ -255,10 +257,10 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, file: &Path, report: &Report, reason: Option<String>) {
+    fn count(&mut self, file: &Path, report: &ScriptReport, reason: Option<String>) {
         match (&report.verdict, &reason) {
-            (Verdict::Passed, _) => self.passed += 1,
-            (Verdict::Unsupported(failure), reason) => {
+            (ScriptOutcome::Passed, _) => self.passed += 1,
+            (ScriptOutcome::Unsupported(failure), reason) => {
                 *self.constructs.entry(failure.got.clone()).or_default() += 1;
                 if reason.is_some() {
                     self.departed += 1
@@ -266,9 +268,11 @@ impl Tally {
                     self.unsupported += 1
                 }
             }
-            (Verdict::Failed(_), Some(_)) | (Verdict::Unreadable(_), Some(_)) => self.departed += 1,
-            (Verdict::Failed(_), None) => self.failed += 1,
-            (Verdict::Unreadable(_), None) => self.unreadable += 1,
+            (ScriptOutcome::Failed(_), Some(_)) | (ScriptOutcome::Unreadable(_), Some(_)) => {
+                self.departed += 1
+            }
+            (ScriptOutcome::Failed(_), None) => self.failed += 1,
+            (ScriptOutcome::Unreadable(_), None) => self.unreadable += 1,
         }
         let failure = report.failure().map(|failure| {
             json!({

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hawser::programs::resolve_with_on;
 use hawser::runs::files;
-use hawser::testkit::step::{Report, SyntaxError, parse, run as run_steps};
+use hawser::testkit::step::{StepReport, StepSyntaxError, parse, run as run_steps};
 use hawser::time::nanos;
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ fn one(args: &Args, file: &Path) -> Result<(&'static str, Value), Exit> {
     let Some((program, _)) = steps.program() else {
         let message =
             "the file names no program: its first line has the form `program my.mtp` or `program tcp`";
-        let error = SyntaxError {
+        let error = StepSyntaxError {
             place: Default::default(),
             message: message.to_owned(),
             hint: String::new(),
@@ -134,7 +134,7 @@ fn not_run(file: &Path, exit: &Exit) -> (&'static str, Value) {
     ("not run", row)
 }
 
-fn unreadable(args: &Args, name: &str, error: &SyntaxError) -> (&'static str, Value) {
+fn unreadable(args: &Args, name: &str, error: &StepSyntaxError) -> (&'static str, Value) {
     if !args.json {
         eprint!("{name}:{error}\n");
     }
@@ -151,7 +151,7 @@ fn unreadable(args: &Args, name: &str, error: &SyntaxError) -> (&'static str, Va
     )
 }
 
-fn show(args: &Args, name: &str, report: &Report, result: &str) {
+fn show(args: &Args, name: &str, report: &StepReport, result: &str) {
     println!("{name}: {result}");
     if args.show || args.steps.events {
         report.happened.iter().for_each(|line| println!("    {line}"));

@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::overview::Overview;
 use hawser::interact::parse_span;
-use hawser::interact::record::{Header, What};
+use hawser::interact::record::{Header, LineContent};
 
 use crate::exit::{Exit, Outcome};
 use crate::interact::ClientArgs;
 use crate::signals;
 use outputs::Outputs;
 use screen::Screen;
-use source::{Live, Next, Replay, Source, Wanted};
+use source::{LiveSource, Replay, SourceItem, WantedSubscription, WatchSource};
 
 /// The maximum wait of one turn, so that keys take effect immediately.
 const TICK: Duration = Duration::from_millis(25);
@@ -76,22 +76,22 @@ impl Args {
         !self.client.json && !converts && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
     }
 
-    fn source(&self, on_screen: bool) -> Result<Source, Exit> {
+    fn source(&self, on_screen: bool) -> Result<WatchSource, Exit> {
         if let Some(path) = &self.replay {
-            return Ok(Source::Replay(Replay::open(path, on_screen)?));
+            return Ok(WatchSource::Replay(Replay::open(path, on_screen)?));
         }
         let all = !on_screen || self.record.is_some() || self.exports();
         let interval = self
             .interval
             .unwrap_or(Duration::from_millis(if all { 0 } else { 100 }));
         let client = self.client.connect("hawser-watch", 0)?;
-        let wanted = Wanted {
+        let wanted = WantedSubscription {
             pattern: &self.pattern,
             scope: self.scope.as_deref(),
             interval,
             every: self.every.max(Duration::from_millis(1)),
         };
-        Ok(Source::Live(Box::new(Live::start(client, &wanted)?)))
+        Ok(WatchSource::Live(Box::new(LiveSource::start(client, &wanted)?)))
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// Runs until the source ends, the time is up, or the user quits.
 fn watch(
-    source: &mut Source,
+    source: &mut WatchSource,
     mut outputs: Outputs,
     mut screen: Option<Screen>,
     limit: Option<Duration>,
@@ -123,8 +123,8 @@ fn watch(
     let begin = Instant::now();
     while !interrupted.load(Ordering::Relaxed) && limit.is_none_or(|limit| begin.elapsed() < limit) {
         match source.next(TICK)? {
-            Next::Line(line) => {
-                if let What::Header(header) = &line.what {
+            SourceItem::Line(line) => {
+                if let LineContent::Header(header) = &line.what {
                     model = Overview::new(header.clone());
                 }
                 if screen.is_some() {
@@ -134,12 +134,12 @@ fn watch(
                     break;
                 }
             }
-            Next::Nothing => {}
+            SourceItem::Nothing => {}
             // A recording stays on the screen at its end.
-            Next::End if screen.is_some() && matches!(source, Source::Replay(_)) => {
+            SourceItem::End if screen.is_some() && matches!(source, WatchSource::Replay(_)) => {
                 std::thread::sleep(TICK);
             }
-            Next::End => break,
+            SourceItem::End => break,
         }
         if let Some(screen) = &mut screen
             && screen.handle_input(&mut model)?

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use hawser::interact::diagram::{Diagram, draw};
 use hawser::interact::qlog::{Document, Exporter, Sequence};
-use hawser::interact::record::{Header, Line, Sample, What};
+use hawser::interact::record::{Header, LineContent, RecordLine, Sample};
 use hawser::lang::Printable;
 use serde_json::Value;
 
 use crate::exit::Exit;
-use crate::terminal::Text;
+use crate::terminal::EscapedWriter;
 
 /// The maximum number of flows whose states are tracked. Later ones are ignored.
 const MAX_FLOWS: usize = 4096;
@@ -90,8 +90,8 @@ impl Qlog {
         Ok(Qlog { sink: Sink::open(path)?, exporter: Exporter::default(), form })
     }
 
-    fn line(&mut self, line: &Line) -> Result<(), Exit> {
-        if let What::Header(header) = &line.what {
+    fn line(&mut self, line: &RecordLine) -> Result<(), Exit> {
+        if let LineContent::Header(header) = &line.what {
             return self.begin(header);
         }
         for event in self.exporter.line(line) {
@@ -152,17 +152,17 @@ struct Figure {
 }
 
 impl Figure {
-    fn line(&mut self, line: &Line) {
+    fn line(&mut self, line: &RecordLine) {
         match &line.what {
-            What::Header(header) => {
+            LineContent::Header(header) => {
                 self.title = format!("congestion control in process {}", header.process);
             }
-            What::Signal(signal) => {
+            LineContent::Signal(signal) => {
                 if let Some(diagram) = self.flow(&signal.flow) {
                     diagram.event(&signal.event, &signal.fields);
                 }
             }
-            What::Sample(sample) => self.place(sample),
+            LineContent::Sample(sample) => self.place(sample),
             _ => {}
         }
     }
@@ -243,7 +243,7 @@ impl Outputs {
     }
 
     /// Writes a line. Returns true when the reader of standard output has gone.
-    pub(super) fn line(&mut self, line: &Line) -> Result<bool, Exit> {
+    pub(super) fn line(&mut self, line: &RecordLine) -> Result<bool, Exit> {
         if self.is_json || self.recording.is_some() {
             let text = serde_json::to_string(line).map_err(Exit::environment)?;
             let text = format!("{}\n", Printable(text));
@@ -251,7 +251,7 @@ impl Outputs {
                 recording.write(text.as_bytes())?;
             }
             if self.is_json {
-                match Text(std::io::stdout()).write_all(text.as_bytes()) {
+                match EscapedWriter(std::io::stdout()).write_all(text.as_bytes()) {
                     Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(true),
                     other => other.map_err(Exit::environment)?,
                 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use hawser::interact::record::{self, Header, Line, MAX_LINE, Modification, SCHEMA, What};
-use hawser::interact::{Client, ClientError, Received};
+use hawser::interact::record::{self, Header, LineContent, MAX_LINE, Modification, RecordLine, SCHEMA};
+use hawser::interact::{Client, ClientError, ServerMessage};
 use hawser::time::nanos;
 use serde_json::{Value, json};
 
@@ -24,26 +24,26 @@ const OFFERS_EVERY: u32 = 20;
 const LINES: usize = 64;
 
 /// The next item of a source.
-pub(super) enum Next {
-    Line(Box<Line>),
+pub(super) enum SourceItem {
+    Line(Box<RecordLine>),
     /// No item arrived in time.
     Nothing,
     End,
 }
 
-fn line(line: Line) -> Next {
-    Next::Line(Box::new(line))
+fn line(line: RecordLine) -> SourceItem {
+    SourceItem::Line(Box::new(line))
 }
 
 /// A running process.
-pub(super) struct Live {
+pub(super) struct LiveSource {
     client: Client,
     subscription: Option<u64>,
     began: Instant,
     every: Duration,
     next_probe: Instant,
     probes: u32,
-    queue: VecDeque<Line>,
+    queue: VecDeque<RecordLine>,
     offers: Value,
     flows: Value,
     /// Set when the process has gone. Its last signals may still have to be read.
@@ -53,16 +53,16 @@ pub(super) struct Live {
 }
 
 /// The subscription that is requested from a process.
-pub(super) struct Wanted<'a> {
+pub(super) struct WantedSubscription<'a> {
     pub(super) pattern: &'a str,
     pub(super) scope: Option<&'a str>,
     pub(super) interval: Duration,
     pub(super) every: Duration,
 }
 
-impl Live {
+impl LiveSource {
     /// Subscribes to the process.
-    pub(super) fn start(mut client: Client, wanted: &Wanted<'_>) -> Result<Live, Exit> {
+    pub(super) fn start(mut client: Client, wanted: &WantedSubscription<'_>) -> Result<LiveSource, Exit> {
         let scope = match wanted.scope {
             Some(scope) if scope.contains('=') => json!(scope),
             Some(flow) => json!({ "flow": flow }),
@@ -82,14 +82,14 @@ impl Live {
             interval,
         };
         let now = Instant::now();
-        Ok(Live {
+        Ok(LiveSource {
             client,
             subscription,
             began: now,
             every: wanted.every,
             next_probe: now,
             probes: 0,
-            queue: VecDeque::from([Line { at: 0, what: What::Header(header) }]),
+            queue: VecDeque::from([RecordLine { at: 0, what: LineContent::Header(header) }]),
             offers: Value::Null,
             flows: Value::Null,
             has_ended: false,
@@ -97,7 +97,7 @@ impl Live {
         })
     }
 
-    pub(super) fn next(&mut self, timeout: Duration) -> Result<Next, Exit> {
+    pub(super) fn next(&mut self, timeout: Duration) -> Result<SourceItem, Exit> {
         if let Some(first) = self.queue.pop_front() {
             return Ok(line(first));
         }
@@ -109,7 +109,7 @@ impl Live {
                 Err(error) if is_gone(&error) => self.has_ended = true,
                 Err(error) => return Err(exit(error)),
             }
-            return Ok(Next::Nothing);
+            return Ok(SourceItem::Nothing);
         }
         let rest = if self.has_ended {
             timeout
@@ -117,17 +117,22 @@ impl Live {
             rest.min(timeout)
         };
         match self.client.receive(Some(rest)) {
-            Ok(Received::Signal(signal)) => {
+            Ok(ServerMessage::Signal(signal)) => {
                 if !self.is_offered(&signal) {
                     // An event of a program's attachment is new, so the offers are requested again.
                     self.probes = 0;
                 }
                 let signal = serde_json::from_value(signal).map_err(|error| exit(protocol(&error)))?;
-                Ok(line(Line { at: self.at(), what: What::Signal(signal) }))
+                Ok(line(RecordLine {
+                    at: self.at(),
+                    what: LineContent::Signal(signal),
+                }))
             }
-            Ok(Received::Ended(_) | Received::Event(_) | Received::Nothing) => Ok(Next::Nothing),
+            Ok(ServerMessage::Ended(_) | ServerMessage::Event(_) | ServerMessage::Nothing) => {
+                Ok(SourceItem::Nothing)
+            }
             // The end of the watched process is not a failure of this command.
-            Err(error) if is_gone(&error) => Ok(Next::End),
+            Err(error) if is_gone(&error) => Ok(SourceItem::End),
             Err(error) => Err(exit(error)),
         }
     }
@@ -150,7 +155,7 @@ impl Live {
     fn push(&mut self, kind: &str, what: Value) -> Result<(), ClientError> {
         let what = serde_json::from_value(json!({ kind: what })).map_err(|error| protocol(&error))?;
         let at = self.at();
-        self.queue.push_back(Line { at, what });
+        self.queue.push_back(RecordLine { at, what });
         Ok(())
     }
 
@@ -222,7 +227,8 @@ impl Live {
             entries.push(serde_json::from_value(entry).map_err(|error| protocol(&error))?);
         }
         let at = self.at();
-        self.queue.push_back(Line { at, what: What::Audit(entries) });
+        self.queue
+            .push_back(RecordLine { at, what: LineContent::Audit(entries) });
         Ok(())
     }
 }
@@ -244,7 +250,7 @@ pub(super) struct Replay {
     number: usize,
     /// The start of the replay, if it runs at the recorded speed.
     began: Option<Instant>,
-    waiting: Option<Line>,
+    waiting: Option<RecordLine>,
 }
 
 impl Replay {
@@ -255,7 +261,7 @@ impl Replay {
         let mut replay = Replay { path: name, lines: lines(file), number: 0, began, waiting: None };
         let text = replay.read(Duration::MAX)?.unwrap_or_default();
         let header = record::parse_header(&text).map_err(|error| replay.wrong(&error.to_string()))?;
-        replay.waiting = Some(Line { at: 0, what: What::Header(header) });
+        replay.waiting = Some(RecordLine { at: 0, what: LineContent::Header(header) });
         Ok(replay)
     }
 
@@ -278,19 +284,19 @@ impl Replay {
         Ok(Some(text))
     }
 
-    pub(super) fn next(&mut self, timeout: Duration) -> Result<Next, Exit> {
+    pub(super) fn next(&mut self, timeout: Duration) -> Result<SourceItem, Exit> {
         if self.waiting.is_none() {
             let Some(text) = self.read(timeout)? else {
-                return Ok(Next::Nothing);
+                return Ok(SourceItem::Nothing);
             };
             // The last line of a truncated recording is incomplete.
             if !text.ends_with('\n') {
-                return Ok(Next::End);
+                return Ok(SourceItem::End);
             }
             self.waiting = Some(record::parse(&text).map_err(|error| self.wrong(&error.to_string()))?);
         }
         let Some(next) = self.waiting.take() else {
-            return Ok(Next::End);
+            return Ok(SourceItem::End);
         };
         if let Some(began) = self.began {
             let rest = Duration::from_nanos(next.at).saturating_sub(began.elapsed());
@@ -298,7 +304,7 @@ impl Replay {
                 std::thread::sleep(rest.min(timeout));
                 if rest > timeout {
                     self.waiting = Some(next);
-                    return Ok(Next::Nothing);
+                    return Ok(SourceItem::Nothing);
                 }
             }
         }
@@ -325,16 +331,16 @@ fn lines(file: File) -> Receiver<std::io::Result<String>> {
 }
 
 /// A running process or a recording.
-pub(super) enum Source {
-    Live(Box<Live>),
+pub(super) enum WatchSource {
+    Live(Box<LiveSource>),
     Replay(Replay),
 }
 
-impl Source {
-    pub(super) fn next(&mut self, timeout: Duration) -> Result<Next, Exit> {
+impl WatchSource {
+    pub(super) fn next(&mut self, timeout: Duration) -> Result<SourceItem, Exit> {
         match self {
-            Source::Live(live) => live.next(timeout),
-            Source::Replay(replay) => replay.next(timeout),
+            WatchSource::Live(live) => live.next(timeout),
+            WatchSource::Replay(replay) => replay.next(timeout),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Compares drawn models with screens in files. `UPDATE_EXPECT=1` rewrites them; review the difference.
 
 use hawser::interact::overview::{Key, Overview};
-use hawser::interact::record::{Counts, Header, Line, Signal, What, parse};
+use hawser::interact::record::{Counts, Header, LineContent, RecordLine, Signal, parse};
 use ratatui_core::backend::TestBackend;
 use ratatui_core::style::Color;
 use ratatui_core::terminal::Terminal;
@@ -12,11 +12,11 @@ use crate::screen::Palette;
 
 const MS: u64 = 1_000_000;
 
-fn line(value: &serde_json::Value) -> Line {
+fn line(value: &serde_json::Value) -> RecordLine {
     parse(&value.to_string()).expect("a line")
 }
 
-fn offers() -> Line {
+fn offers() -> RecordLine {
     let states = json!([{ "value": 2, "name": "SYN_RECEIVED" }, { "value": 3, "name": "ESTABLISHED" }]);
     line(&json!({ "at": 0, "offers": [
         { "source": 0, "provider": "tcp",
@@ -33,7 +33,7 @@ fn offers() -> Line {
     ] }))
 }
 
-fn flows(at: u64, with_second: bool) -> Line {
+fn flows(at: u64, with_second: bool) -> RecordLine {
     let mut all = vec![
         json!({ "flow": "0:100000001", "provider": "tcp", "kind": "listener", "local": "10.9.0.2:80", "label": "" }),
         json!({ "flow": "0:100000002", "provider": "tcp", "kind": "conn", "local": "10.9.0.2:80",
@@ -49,7 +49,7 @@ fn flows(at: u64, with_second: bool) -> Line {
     line(&json!({ "at": at, "flows": all }))
 }
 
-fn sample(at: u64, flow: &str, cwnd: u64, delivered: u64) -> Line {
+fn sample(at: u64, flow: &str, cwnd: u64, delivered: u64) -> RecordLine {
     line(
         &json!({ "at": at, "sample": { "flow": flow, "time": at, "values": {
         "tcp.conn.cc.cwnd": cwnd, "tcp.conn.cc.ssthresh": u64::MAX, "tcp.conn.srtt": 40_000_000 + cwnd * 50,
@@ -211,9 +211,9 @@ fn memory_is_bounded() {
             fields: Default::default(),
             lost: 0,
         };
-        model.line(&Line { at: number, what: What::Signal(signal) });
+        model.line(&RecordLine { at: number, what: LineContent::Signal(signal) });
     }
-    model.line(&Line { at: 1, what: What::Statistics(Counts::default()) });
+    model.line(&RecordLine { at: 1, what: LineContent::Statistics(Counts::default()) });
     assert!(model.counts.len() <= 1024 && model.latest.len() <= 8);
     model.line(&flows(0, false));
     (0..5000).for_each(|step| model.line(&sample(step * MS, "0:100000002", 1, 1)));

@@ -9,7 +9,7 @@ use hawser_time::Instant;
 
 use super::{OWN_MAC, caps, config, frame, from_hex, station};
 use crate::net::neighbour::{MAX_ASKED, MAX_NEIGHBOURS, MAX_WAITING, MAX_WAITING_EACH};
-use crate::net::{ConfigError, DropReason, Ingress, Interface, Unreachable, from_bytes, to_bytes};
+use crate::net::{DropReason, Ingress, Interface, InterfaceConfigError, Unreachable, from_bytes, to_bytes};
 use crate::wire::{Medium, PayRef, RxFrame, TxFrame};
 
 fn ip(text: &str) -> IpAddr {
@@ -36,26 +36,32 @@ fn invalid_configurations_are_rejected() {
     let refusal = |addresses: &[(&str, u8)], gateways: &[&str]| {
         Interface::new(config(addresses, gateways), &ethernet).err()
     };
-    assert_eq!(refusal(&[], &[]), Some(ConfigError::NoAddress));
+    assert_eq!(refusal(&[], &[]), Some(InterfaceConfigError::NoAddress));
     assert_eq!(
         refusal(&[("10.0.0.1", 33)], &[]),
-        Some(ConfigError::PrefixLength(ip("10.0.0.1"), 33))
+        Some(InterfaceConfigError::PrefixLength(ip("10.0.0.1"), 33))
     );
     for bad in ["127.0.0.1", "224.0.0.1", "0.0.0.0", "10.0.0.255", "10.0.0.0"] {
-        assert_eq!(refusal(&[(bad, 24)], &[]), Some(ConfigError::Address(ip(bad))));
+        assert_eq!(
+            refusal(&[(bad, 24)], &[]),
+            Some(InterfaceConfigError::Address(ip(bad)))
+        );
     }
-    let gateway = Some(ConfigError::Gateway(ip("10.0.1.1")));
+    let gateway = Some(InterfaceConfigError::Gateway(ip("10.0.1.1")));
     assert_eq!(refusal(&[("10.0.0.1", 24)], &["10.0.1.1"]), gateway);
     assert_eq!(
         refusal(&[("10.0.0.1", 24)], &["10.0.0.1"]),
-        Some(ConfigError::Gateway(ip("10.0.0.1")))
+        Some(InterfaceConfigError::Gateway(ip("10.0.0.1")))
     );
     let many: Vec<_> = (1..=33).map(|_| ("10.0.0.1", 24)).collect();
-    assert_eq!(refusal(&many, &[]), Some(ConfigError::TooManyAddresses(33)));
+    assert_eq!(
+        refusal(&many, &[]),
+        Some(InterfaceConfigError::TooManyAddresses(33))
+    );
     let mut narrow = config(&[("10.0.0.1", 24), ("fd00::1", 64)], &[]);
     narrow.mtu = 1279;
     let refused = Interface::new(narrow, &ethernet).err();
-    assert_eq!(refused, Some(ConfigError::Mtu { mtu: 1279, min: 1280 }));
+    assert_eq!(refused, Some(InterfaceConfigError::Mtu { mtu: 1279, min: 1280 }));
     assert_eq!(refusal(&[("10.0.0.1", 24)], &["10.0.0.2"]), None);
 }
 
@@ -403,7 +409,10 @@ fn ipv4(src: [u8; 4], dst: [u8; 4], protocol: u8, bytes: &[u8]) -> Vec<u8> {
 fn a_socket_interface_takes_the_hosts_addresses_silently() {
     let addresses = [("192.0.2.2", 24), ("127.0.0.1", 8)];
     let on = |medium| Interface::new(config(&addresses[..], &[]), &caps(medium));
-    assert_eq!(on(Medium::Ip).err(), Some(ConfigError::Address(ip("127.0.0.1"))));
+    assert_eq!(
+        on(Medium::Ip).err(),
+        Some(InterfaceConfigError::Address(ip("127.0.0.1")))
+    );
     let mut interface = on(Medium::Socket).unwrap();
     for (dst, src) in [
         ("127.0.0.9", "127.0.0.1"),

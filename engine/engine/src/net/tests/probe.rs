@@ -7,7 +7,7 @@ use hawser_testing::internet_checksum;
 
 use super::{OWN_MAC, caps, frame, from_hex, station, to_hex};
 use crate::net::Ingress;
-use crate::net::probe::Probe;
+use crate::net::probe::AddressProbe;
 use crate::wire::Medium;
 use hawser_time::Instant;
 
@@ -17,9 +17,9 @@ fn own() -> String {
     to_hex(&OWN_MAC)
 }
 
-fn probe() -> Probe {
+fn probe() -> AddressProbe {
     let addresses: [IpAddr; 2] = ["192.0.2.2", "2001:db8::2"].map(|text| text.parse().unwrap());
-    Probe::new(&addresses, &caps(Medium::Ethernet(OWN_MAC))).unwrap()
+    AddressProbe::new(&addresses, &caps(Medium::Ethernet(OWN_MAC))).unwrap()
 }
 
 /// An ARP packet in a frame.

@@ -2,20 +2,20 @@
 
 use std::collections::VecDeque;
 
-use super::Pending;
+use super::PendingInstruction;
 use crate::state::Slot;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Fifo {
-    entries: VecDeque<Box<Pending>>,
+    entries: VecDeque<Box<PendingInstruction>>,
     issued: u64,
 }
 
 impl Fifo {
     /// Appends an instruction and returns its number.
     #[inline]
-    pub(super) fn push(&mut self, mut pending: Box<Pending>) -> u64 {
+    pub(super) fn push(&mut self, mut pending: Box<PendingInstruction>) -> u64 {
         self.issued += 1;
         pending.number = self.issued;
         self.entries.push_back(pending);
@@ -24,7 +24,7 @@ impl Fifo {
 
     /// Returns the instruction with this number, while it waits.
     #[inline]
-    pub(super) fn find(&mut self, number: u64) -> Option<&mut Pending> {
+    pub(super) fn find(&mut self, number: u64) -> Option<&mut PendingInstruction> {
         let first = self.entries.front()?.number;
         // The numbers have gaps only if a queue was purged.
         let mut index = number.checked_sub(first)? as usize;
@@ -47,17 +47,17 @@ impl Fifo {
     }
 
     #[inline]
-    pub(super) fn front(&mut self) -> Option<&mut Pending> {
+    pub(super) fn front(&mut self) -> Option<&mut PendingInstruction> {
         self.entries.front_mut().map(|first| &mut **first)
     }
 
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Box<Pending>> {
+    pub(super) fn pop(&mut self) -> Option<Box<PendingInstruction>> {
         self.entries.pop_front()
     }
 
     /// Removes the instructions that a context has issued, or all, and appends them to `out`.
-    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<Pending>>) {
+    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<PendingInstruction>>) {
         for pending in std::mem::take(&mut self.entries) {
             if pending.is_of(context) {
                 out.push(pending);

@@ -24,39 +24,39 @@ use hawser_time::Instant;
 
 use fifo::Fifo;
 use paced::Paced;
-pub(crate) use pending::{Pending, SharedHeader};
+pub(crate) use pending::{PendingInstruction, SharedHeader};
 use ranked::Ranked;
 
 use super::Slot;
 
 /// The instructions of a queue, in the order of its policy.
 #[derive(Debug)]
-enum Waiting {
+enum Backlog {
     Fifo(Fifo),
     Ranked(Ranked),
     Paced(Paced),
 }
 
-impl Waiting {
-    fn new(policy: QueuePolicy) -> Waiting {
+impl Backlog {
+    fn new(policy: QueuePolicy) -> Backlog {
         match policy {
-            QueuePolicy::Fifo => Waiting::Fifo(Fifo::default()),
-            QueuePolicy::Rank => Waiting::Ranked(Ranked::default()),
-            QueuePolicy::Rate => Waiting::Paced(Paced::new(false)),
-            QueuePolicy::RatePerFlow => Waiting::Paced(Paced::new(true)),
+            QueuePolicy::Fifo => Backlog::Fifo(Fifo::default()),
+            QueuePolicy::Rank => Backlog::Ranked(Ranked::default()),
+            QueuePolicy::Rate => Backlog::Paced(Paced::new(false)),
+            QueuePolicy::RatePerFlow => Backlog::Paced(Paced::new(true)),
         }
     }
 }
 
 #[derive(Debug)]
 struct Queue {
-    waiting: Waiting,
+    waiting: Backlog,
     prio: u64,
 }
 
 /// An instruction that may leave now: its queue and, in a paced one, its flow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct ReadyInstruction {
     queue: usize,
     flow: Option<u32>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Packets {
     /// The number of the latest entry, by context and queue.
     latest: Vec<u64>,
     /// Entries that have left, kept for reuse.
-    spare: Vec<Box<Pending>>,
+    spare: Vec<Box<PendingInstruction>>,
     waiting: usize,
     /// The number of payload bytes of the waiting instructions.
     held: u64,
@@ -89,7 +89,7 @@ impl Packets {
         let missing = module.queues.is_empty().then_some(default);
         let queues = declared
             .chain(missing)
-            .map(|(policy, prio)| Queue { waiting: Waiting::new(policy), prio: u64::from(prio) });
+            .map(|(policy, prio)| Queue { waiting: Backlog::new(policy), prio: u64::from(prio) });
         let mut packets = Packets {
             queues: queues.collect(),
             order: Vec::new(),
@@ -117,15 +117,15 @@ impl Packets {
     /// or all.
     pub(crate) fn held_back(&self, context: Option<Slot>) -> usize {
         let counts = self.queues.iter().map(|queue| match &queue.waiting {
-            Waiting::Paced(paced) => paced.held_back(context),
-            Waiting::Fifo(_) | Waiting::Ranked(_) => 0,
+            Backlog::Paced(paced) => paced.held_back(context),
+            Backlog::Fifo(_) | Backlog::Ranked(_) => 0,
         });
         counts.sum()
     }
 
     /// Returns a new entry for this instruction, without payload.
-    pub(crate) fn entry(&mut self, record: &PacketRec, image: &[u8]) -> Box<Pending> {
-        let mut entry = self.spare.pop().unwrap_or_else(Pending::blank);
+    pub(crate) fn entry(&mut self, record: &PacketRec, image: &[u8]) -> Box<PendingInstruction> {
+        let mut entry = self.spare.pop().unwrap_or_else(PendingInstruction::blank);
         entry.renew(record, image);
         entry
     }
@@ -142,15 +142,15 @@ impl Packets {
     /// rules is never replaced. The fields that the rules set, such as a FIN, are not in its image before it
     /// leaves.
     #[inline]
-    pub(crate) fn latest(&mut self, context: Slot, record: &PacketRec) -> Option<&mut Pending> {
+    pub(crate) fn latest(&mut self, context: Slot, record: &PacketRec) -> Option<&mut PendingInstruction> {
         let queue_index = self.queue_of(record);
         let number = *self
             .latest
             .get(context.index as usize * self.queues.len() + queue_index)?;
         let earlier = match &mut self.queues[queue_index].waiting {
-            Waiting::Fifo(fifo) => fifo.find(number),
-            Waiting::Ranked(ranked) => ranked.find(record.rank, number),
-            Waiting::Paced(paced) => paced.find(Some(context), number),
+            Backlog::Fifo(fifo) => fifo.find(number),
+            Backlog::Ranked(ranked) => ranked.find(record.rank, number),
+            Backlog::Paced(paced) => paced.find(Some(context), number),
         }?;
         let (waits, is_settled) = (earlier.sent.packets == 0, earlier.record.rules == 0);
         (waits && is_settled && earlier.record.blueprint == record.blueprint).then_some(earlier)
@@ -162,8 +162,8 @@ impl Packets {
     pub(crate) fn push(
         &mut self,
         context: Option<Slot>,
-        mut pending: Box<Pending>,
-        replaces: impl FnOnce(&Pending) -> bool,
+        mut pending: Box<PendingInstruction>,
+        replaces: impl FnOnce(&PendingInstruction) -> bool,
     ) -> bool {
         pending.cause = self.cause;
         pending.held = pending.len;
@@ -179,9 +179,9 @@ impl Packets {
         }
         let queue_index = self.queue_of(&pending.record);
         let number = match &mut self.queues[queue_index].waiting {
-            Waiting::Fifo(fifo) => fifo.push(pending),
-            Waiting::Ranked(ranked) => ranked.push(pending),
-            Waiting::Paced(paced) => paced.push(pending),
+            Backlog::Fifo(fifo) => fifo.push(pending),
+            Backlog::Ranked(ranked) => ranked.push(pending),
+            Backlog::Paced(paced) => paced.push(pending),
         };
         self.waiting += 1;
         if let Some(context) = context {
@@ -196,64 +196,64 @@ impl Packets {
 
     /// Returns the instruction that is served next, if one may leave now.
     #[inline]
-    pub(crate) fn turn(&self, now: Instant) -> Option<Turn> {
+    pub(crate) fn turn(&self, now: Instant) -> Option<ReadyInstruction> {
         self.order.iter().find_map(|&queue| {
             let flow = match &self.queues[queue].waiting {
-                Waiting::Fifo(fifo) => (!fifo.is_empty()).then_some(None),
-                Waiting::Ranked(ranked) => (!ranked.is_empty()).then_some(None),
-                Waiting::Paced(paced) => paced
+                Backlog::Fifo(fifo) => (!fifo.is_empty()).then_some(None),
+                Backlog::Ranked(ranked) => (!ranked.is_empty()).then_some(None),
+                Backlog::Paced(paced) => paced
                     .next()
                     .filter(|(at, _)| *at <= now)
                     .map(|(_, flow)| Some(flow)),
             };
-            flow.map(|flow| Turn { queue, flow })
+            flow.map(|flow| ReadyInstruction { queue, flow })
         })
     }
 
     /// Returns the time at which the next packet of a paced queue may leave.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let paced = self.queues.iter().filter_map(|queue| match &queue.waiting {
-            Waiting::Paced(paced) => paced.next().map(|(at, _)| at),
-            Waiting::Fifo(_) | Waiting::Ranked(_) => None,
+            Backlog::Paced(paced) => paced.next().map(|(at, _)| at),
+            Backlog::Fifo(_) | Backlog::Ranked(_) => None,
         });
         paced.min()
     }
 
     /// Returns the instruction whose turn it is.
     #[inline]
-    pub(crate) fn front(&mut self, turn: Turn) -> Option<&mut Pending> {
+    pub(crate) fn front(&mut self, turn: ReadyInstruction) -> Option<&mut PendingInstruction> {
         match &mut self.queues[turn.queue].waiting {
-            Waiting::Fifo(fifo) => fifo.front(),
-            Waiting::Ranked(ranked) => ranked.front(),
-            Waiting::Paced(paced) => paced.front(turn.flow?),
+            Backlog::Fifo(fifo) => fifo.front(),
+            Backlog::Ranked(ranked) => ranked.front(),
+            Backlog::Paced(paced) => paced.front(turn.flow?),
         }
     }
 
     /// Returns the number of payload bytes that may leave in this turn as one super-segment, for a paced
     /// queue, which sends one frame per turn.
     #[inline]
-    pub(crate) fn burst(&self, turn: Turn) -> Option<u64> {
+    pub(crate) fn burst(&self, turn: ReadyInstruction) -> Option<u64> {
         match &self.queues[turn.queue].waiting {
-            Waiting::Paced(paced) => Some(paced.burst(turn.flow?)),
-            Waiting::Fifo(_) | Waiting::Ranked(_) => None,
+            Backlog::Paced(paced) => Some(paced.burst(turn.flow?)),
+            Backlog::Fifo(_) | Backlog::Ranked(_) => None,
         }
     }
 
     /// Charges bytes that have left in this turn.
     #[inline]
-    pub(crate) fn charge(&mut self, turn: Turn, now: Instant, bytes: u64) {
-        if let (Waiting::Paced(paced), Some(flow)) = (&mut self.queues[turn.queue].waiting, turn.flow) {
+    pub(crate) fn charge(&mut self, turn: ReadyInstruction, now: Instant, bytes: u64) {
+        if let (Backlog::Paced(paced), Some(flow)) = (&mut self.queues[turn.queue].waiting, turn.flow) {
             paced.charge(flow, now, bytes);
         }
     }
 
     /// Removes the instruction that [`Packets::front`] returned.
     #[inline]
-    pub(crate) fn pop(&mut self, turn: Turn) {
+    pub(crate) fn pop(&mut self, turn: ReadyInstruction) {
         let pending = match &mut self.queues[turn.queue].waiting {
-            Waiting::Fifo(fifo) => fifo.pop(),
-            Waiting::Ranked(ranked) => ranked.pop(),
-            Waiting::Paced(paced) => turn.flow.and_then(|flow| paced.pop(flow)),
+            Backlog::Fifo(fifo) => fifo.pop(),
+            Backlog::Ranked(ranked) => ranked.pop(),
+            Backlog::Paced(paced) => turn.flow.and_then(|flow| paced.pop(flow)),
         };
         if let Some(pending) = pending {
             self.waiting -= 1;
@@ -269,7 +269,7 @@ impl Packets {
         let to = (from + count).min(self.latest.len());
         self.latest[from..to].fill(0);
         for queue in &mut self.queues {
-            if let Waiting::Paced(paced) = &mut queue.waiting {
+            if let Backlog::Paced(paced) = &mut queue.waiting {
                 paced.forget(context);
             }
         }
@@ -283,9 +283,9 @@ impl Packets {
         };
         let mut dropped = Vec::new();
         match &mut queue.waiting {
-            Waiting::Fifo(fifo) => fifo.purge(context, &mut dropped),
-            Waiting::Ranked(ranked) => ranked.purge(context, &mut dropped),
-            Waiting::Paced(paced) => paced.purge(context, &mut dropped),
+            Backlog::Fifo(fifo) => fifo.purge(context, &mut dropped),
+            Backlog::Ranked(ranked) => ranked.purge(context, &mut dropped),
+            Backlog::Paced(paced) => paced.purge(context, &mut dropped),
         }
         self.waiting -= dropped.len();
         dropped.into_iter().for_each(|pending| self.recycle(pending));
@@ -310,7 +310,7 @@ impl Packets {
             .get_mut(queue as usize)
             .map(|queue| &mut queue.waiting)
         {
-            Some(Waiting::Paced(paced)) => {
+            Some(Backlog::Paced(paced)) => {
                 paced.set_rate(context, now, rate);
                 true
             }
@@ -323,7 +323,7 @@ impl Packets {
         self.order.sort_by_key(|queue| self.queues[*queue].prio);
     }
 
-    fn recycle(&mut self, mut pending: Box<Pending>) {
+    fn recycle(&mut self, mut pending: Box<PendingInstruction>) {
         self.held -= u64::from(pending.held);
         if self.spare.len() < SPARE {
             // Drops the references, so that their memory can be reused.

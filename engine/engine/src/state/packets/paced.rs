@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use hawser_time::{Instant, nanos};
 
-use super::Pending;
+use super::PendingInstruction;
 use super::fifo::Fifo;
 use crate::state::Slot;
 
 /// The maximum delay that a late driver makes up for: 10 ms.
 const LATE: u64 = nanos(Duration::from_millis(10));
-/// A bit in the unit of [`Pace::backlog`]: the amount that a rate of one bit per second sends in a
+/// A bit in the unit of [`PacingState::backlog`]: the amount that a rate of one bit per second sends in a
 /// nanosecond.
 const BIT: u128 = 1_000_000_000;
 /// The number of super-segments per second: a device that cuts them receives the bytes of 1 ms at the rate,
@@ -23,7 +23,7 @@ const BURST_PER_SECOND: u64 = 1000;
 
 /// The rate of a flow, and the sent bits whose transmission time has not passed yet.
 #[derive(Debug, Default)]
-struct Pace {
+struct PacingState {
     /// The rate in bits per second; `None` if it is unlimited.
     rate: Option<u64>,
     /// The time from which `backlog` counts.
@@ -32,7 +32,7 @@ struct Pace {
     backlog: u128,
 }
 
-impl Pace {
+impl PacingState {
     /// Returns the time at which the next packet may leave; `None` if it has to wait for another rate.
     fn next(&self) -> Option<Instant> {
         match self.rate {
@@ -67,9 +67,9 @@ impl Pace {
 
 /// The instructions of one context, or of all.
 #[derive(Debug, Default)]
-struct Flow {
+struct PacedFlow {
     waiting: Fifo,
-    pace: Pace,
+    pace: PacingState,
     /// True if no packet has left since the flow began to wait.
     begins: bool,
     /// The flow's key in [`Paced::due`] while it waits for its time.
@@ -81,7 +81,7 @@ struct Flow {
 pub(super) struct Paced {
     per_flow: bool,
     /// The flows, by context plus one. The first is that of chains without a context, or the only one.
-    flows: Vec<Flow>,
+    flows: Vec<PacedFlow>,
     /// The times at which the flows with packets may send the next one, by time and then in turn.
     due: BTreeMap<(Instant, u64), u32>,
     turns: u64,
@@ -120,16 +120,16 @@ impl Paced {
         }
     }
 
-    fn flow_mut(&mut self, index: u32) -> &mut Flow {
+    fn flow_mut(&mut self, index: u32) -> &mut PacedFlow {
         let index = index as usize;
         if index >= self.flows.len() {
-            self.flows.resize_with(index + 1, Flow::default);
+            self.flows.resize_with(index + 1, PacedFlow::default);
         }
         &mut self.flows[index]
     }
 
     /// Appends an instruction to its context's flow and returns its number.
-    pub(super) fn push(&mut self, pending: Box<Pending>) -> u64 {
+    pub(super) fn push(&mut self, pending: Box<PendingInstruction>) -> u64 {
         let index = self.flow_of(pending.context);
         let flow = self.flow_mut(index);
         flow.begins |= flow.waiting.is_empty();
@@ -140,7 +140,7 @@ impl Paced {
     }
 
     /// Returns the instruction of a context with this number, while it waits.
-    pub(super) fn find(&mut self, context: Option<Slot>, number: u64) -> Option<&mut Pending> {
+    pub(super) fn find(&mut self, context: Option<Slot>, number: u64) -> Option<&mut PendingInstruction> {
         let index = self.flow_of(context) as usize;
         self.flows.get_mut(index)?.waiting.find(number)
     }
@@ -174,7 +174,7 @@ impl Paced {
         Some((at, flow))
     }
 
-    pub(super) fn front(&mut self, flow: u32) -> Option<&mut Pending> {
+    pub(super) fn front(&mut self, flow: u32) -> Option<&mut PendingInstruction> {
         self.flows.get_mut(flow as usize)?.waiting.front()
     }
 
@@ -193,7 +193,7 @@ impl Paced {
         self.plan(flow, true);
     }
 
-    pub(super) fn pop(&mut self, flow: u32) -> Option<Box<Pending>> {
+    pub(super) fn pop(&mut self, flow: u32) -> Option<Box<PendingInstruction>> {
         let pending = self.flows.get_mut(flow as usize)?.waiting.pop();
         self.waiting -= usize::from(pending.is_some());
         self.plan(flow, false);
@@ -215,13 +215,13 @@ impl Paced {
         }
         let index = self.flow_of(Some(context));
         if let Some(flow) = self.flows.get_mut(index as usize) {
-            flow.pace = Pace::default();
+            flow.pace = PacingState::default();
             self.plan(index, false);
         }
     }
 
     /// Removes the instructions that a context has issued, or all, and appends them to `out`.
-    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<Pending>>) {
+    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<PendingInstruction>>) {
         let flows = match context {
             Some(_) if self.per_flow => self.flow_of(context)..self.flow_of(context) + 1,
             _ => 0..self.flows.len() as u32,

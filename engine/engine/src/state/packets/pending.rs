@@ -12,13 +12,13 @@ pub(crate) struct Buffers {
     /// The blueprint's memory image; the segmentation rules change it from packet to packet.
     pub(crate) image: Vec<u8>,
     pub(crate) payload: Vec<PayRef>,
-    /// The header of the packets that are cut from one super-segment: see [`Progress::shared`].
+    /// The header of the packets that are cut from one super-segment: see [`InstructionProgress::shared`].
     pub(crate) header: Vec<u8>,
 }
 
 /// A waiting packet instruction.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingInstruction {
     pub(crate) record: PacketRec,
     pub(crate) buffers: Buffers,
     /// The number of payload bytes.
@@ -30,7 +30,7 @@ pub(crate) struct Pending {
     /// The number of packets.
     pub(crate) packets: u32,
     /// The progress of sending.
-    pub(crate) sent: Progress,
+    pub(crate) sent: InstructionProgress,
     /// The number of the instruction: see [`TxFrame::cause`](crate::wire::TxFrame::cause).
     pub(crate) cause: u32,
     /// The context that issued it, if its chain had one.
@@ -41,7 +41,7 @@ pub(crate) struct Pending {
 
 /// The progress of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct InstructionProgress {
     /// The number of packets built.
     pub(crate) packets: u32,
     /// The piece in which the next packet starts.
@@ -67,17 +67,17 @@ pub(crate) struct SharedHeader {
     pub(crate) len: u32,
 }
 
-impl Pending {
-    /// Returns an empty entry, to be filled by [`Pending::renew`].
-    pub(crate) fn blank() -> Box<Pending> {
-        Box::new(Pending {
+impl PendingInstruction {
+    /// Returns an empty entry, to be filled by [`PendingInstruction::renew`].
+    pub(crate) fn blank() -> Box<PendingInstruction> {
+        Box::new(PendingInstruction {
             record: PacketRec::zeroed(),
             buffers: Buffers::default(),
             len: 0,
             held: 0,
             seg_size: 0,
             packets: 1,
-            sent: Progress::default(),
+            sent: InstructionProgress::default(),
             cause: 0,
             context: None,
             number: 0,
@@ -99,7 +99,8 @@ impl Pending {
             0 => 1,
             size => len.div_ceil(size).max(1),
         };
-        (self.len, self.seg_size, self.packets, self.sent) = (len, seg_size, packets, Progress::default());
+        (self.len, self.seg_size, self.packets, self.sent) =
+            (len, seg_size, packets, InstructionProgress::default());
     }
 
     /// Returns true if this context has issued it, or if `context` is `None`.

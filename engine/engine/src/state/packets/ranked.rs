@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Pending;
+use super::PendingInstruction;
 use crate::state::Slot;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
     /// The entries, which do not move when their order changes.
-    entries: Vec<Option<Box<Pending>>>,
+    entries: Vec<Option<Box<PendingInstruction>>>,
     /// The free indices in `entries`.
     free: Vec<usize>,
     /// The index of each instruction, by rank and number.
@@ -22,7 +22,7 @@ pub(super) struct Ranked {
 
 impl Ranked {
     /// Adds an instruction and returns its number.
-    pub(super) fn push(&mut self, mut pending: Box<Pending>) -> u64 {
+    pub(super) fn push(&mut self, mut pending: Box<PendingInstruction>) -> u64 {
         self.issued += 1;
         pending.number = self.issued;
         let key = (pending.record.rank, self.issued);
@@ -37,7 +37,7 @@ impl Ranked {
     }
 
     /// Returns the instruction with this rank and number, while it waits.
-    pub(super) fn find(&mut self, rank: u64, number: u64) -> Option<&mut Pending> {
+    pub(super) fn find(&mut self, rank: u64, number: u64) -> Option<&mut PendingInstruction> {
         self.entries[*self.order.get(&(rank, number))?].as_deref_mut()
     }
 
@@ -45,19 +45,19 @@ impl Ranked {
         self.order.is_empty()
     }
 
-    pub(super) fn front(&mut self) -> Option<&mut Pending> {
+    pub(super) fn front(&mut self) -> Option<&mut PendingInstruction> {
         let (_, place) = self.order.first_key_value()?;
         self.entries[*place].as_deref_mut()
     }
 
-    pub(super) fn pop(&mut self) -> Option<Box<Pending>> {
+    pub(super) fn pop(&mut self) -> Option<Box<PendingInstruction>> {
         let (_, place) = self.order.pop_first()?;
         self.free.push(place);
         self.entries[place].take()
     }
 
     /// Removes the instructions that a context has issued, or all, and appends them to `out`.
-    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<Pending>>) {
+    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<PendingInstruction>>) {
         let (entries, free) = (&mut self.entries, &mut self.free);
         self.order.retain(|_, place| {
             let entry = &mut entries[*place];

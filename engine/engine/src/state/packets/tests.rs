@@ -7,15 +7,15 @@ use crate::wire::PayRef;
 
 const NOW: Instant = Instant::from_nanos(1);
 
-fn instruction(record: PacketRec, len: u32, seg_size: u32) -> Box<Pending> {
-    let mut pending = Pending::blank();
+fn instruction(record: PacketRec, len: u32, seg_size: u32) -> Box<PendingInstruction> {
+    let mut pending = PendingInstruction::blank();
     pending.renew(&record, &[]);
     pending.set_payload(len, seg_size);
     pending
 }
 
 /// Returns a packet that is recognised by its length.
-fn pending(queue: u32, blueprint: u16, len: u32) -> Box<Pending> {
+fn pending(queue: u32, blueprint: u16, len: u32) -> Box<PendingInstruction> {
     let record = PacketRec { queue, blueprint, ..PacketRec::zeroed() };
     instruction(record, len, 0)
 }
@@ -40,7 +40,8 @@ fn context(index: u32) -> Option<Slot> {
 
 /// Returns queues of one priority with these policies.
 fn queues(policies: &[QueuePolicy]) -> Packets {
-    let queue = |policy: &QueuePolicy| hawser_ir::Queue { name: String::new(), policy: *policy, prio: 0 };
+    let queue =
+        |policy: &QueuePolicy| hawser_ir::PacketQueue { name: String::new(), policy: *policy, prio: 0 };
     Packets::new(&Module { queues: policies.iter().map(queue).collect(), ..Module::default() })
 }
 
@@ -51,7 +52,7 @@ fn two_queues() -> Packets {
 #[test]
 fn only_adjacent_packets_of_one_context_and_queue_coalesce() {
     let mut packets = two_queues();
-    let always = |_: &Pending| true;
+    let always = |_: &PendingInstruction| true;
     assert!(!packets.push(context(1), pending(0, 0, 1), always));
     assert!(
         !packets.push(context(2), pending(0, 0, 2), always),
@@ -158,7 +159,7 @@ fn segments_share_the_payload_out() {
 }
 
 /// Returns a packet of a rank that is recognised by its length.
-fn ranked(rank: u64, len: u32) -> Box<Pending> {
+fn ranked(rank: u64, len: u32) -> Box<PendingInstruction> {
     let mut pending = pending(0, 0, len);
     pending.record.rank = rank;
     pending

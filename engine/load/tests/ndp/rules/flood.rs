@@ -6,7 +6,7 @@ use super::*;
 /// number that only that host can state.
 #[test]
 fn a_spoofed_flood_leaves_room_for_a_receiving_host() {
-    let mut stage = Stage::new(&[("UNPROVEN", 8)]);
+    let mut stage = Testbed::new(&[("UNPROVEN", 8)]);
     let request = |call: u64| (DATA, call, 0, 1);
     for host in 30..40 {
         stage.put_from(host, request(100), None);
@@ -50,7 +50,7 @@ fn a_spoofed_flood_leaves_room_for_a_receiving_host() {
 /// A host that shows only in a later packet that it receives releases its place for another host.
 #[test]
 fn a_call_that_states_its_number_later_gives_its_place_back() {
-    let mut stage = Stage::new(&[("UNPROVEN", 1)]);
+    let mut stage = Testbed::new(&[("UNPROVEN", 1)]);
     let is_turned_away = |packet: &Packet| (packet.kind, packet.first) == (ACK, UNKNOWN_HOST);
     stage.put_from(1, (DATA, 100, 0, 3 * PART), None);
     stage.take();
@@ -78,7 +78,7 @@ fn a_call_that_states_its_number_later_gives_its_place_back() {
 /// state the number from the start.
 #[test]
 fn a_client_that_was_turned_away_states_its_number() {
-    let mut stage = Stage::new(&[]);
+    let mut stage = Testbed::new(&[]);
     stage.call(3 * PART);
     let sent = stage.take();
     assert_eq!(

@@ -9,12 +9,12 @@ const HEADERS: u64 = 20 + 32;
 const WHOLE: u64 = PART as u64 + HEADERS;
 
 /// Returns a stage with that link. Short messages have no queue of their own.
-fn stage() -> Stage {
-    Stage::new(&[("LINK_RATE", 10_000_000), ("URGENT", 0)])
+fn stage() -> Testbed {
+    Testbed::new(&[("LINK_RATE", 10_000_000), ("URGENT", 0)])
 }
 
 /// Returns the bytes whose time passes between each PULL of the next 4 ms and the next one.
-fn paced(stage: &mut Stage) -> Vec<u64> {
+fn paced(stage: &mut Testbed) -> Vec<u64> {
     let sent = stage.wait(4_000_000);
     let times: Vec<u64> = sent
         .iter()
@@ -25,7 +25,7 @@ fn paced(stage: &mut Stage) -> Vec<u64> {
 }
 
 /// Makes another host's message ask for one packet, which reveals the time of the PULL before it.
-fn ask_another(stage: &mut Stage) {
+fn ask_another(stage: &mut Testbed) {
     stage.put_from(2, (DATA, 8, 0, 31 * PART), None);
 }
 

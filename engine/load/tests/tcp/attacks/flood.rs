@@ -5,7 +5,7 @@ use hawser_time::Instant;
 use hawser_engine::{Handle, Notice};
 
 use super::each;
-use crate::stage::{Stage, spoofed};
+use crate::testbed::{Testbed, spoofed};
 use crate::bench::{Bench, MS, SECOND};
 use crate::segment::Segment;
 
@@ -21,7 +21,7 @@ struct Flow {
 }
 
 /// Returns the bytes that each flow moves in a second of virtual time, while `act` continues.
-fn rates<const N: usize>(stage: &mut Stage, flows: [Flow; N], mut act: impl FnMut(&mut Stage)) -> [u64; N] {
+fn rates<const N: usize>(stage: &mut Testbed, flows: [Flow; N], mut act: impl FnMut(&mut Testbed)) -> [u64; N] {
     let mut read = [0; N];
     let data = [7; 65_536];
     let mut room = [0; 65_536];
@@ -43,29 +43,29 @@ fn rates<const N: usize>(stage: &mut Stage, flows: [Flow; N], mut act: impl FnMu
 
 /// Like `rates`, over two seconds.
 fn rates_of_two<const N: usize>(
-    stage: &mut Stage,
+    stage: &mut Testbed,
     flows: [Flow; N],
-    mut act: impl FnMut(&mut Stage),
+    mut act: impl FnMut(&mut Testbed),
 ) -> [u64; N] {
     let first = rates(stage, flows, &mut act);
     let second = rates(stage, flows, &mut act);
     std::array::from_fn(|i| first[i] + second[i])
 }
 
-fn established(stage: &mut Stage) -> (Handle, Handle) {
+fn established(stage: &mut Testbed) -> (Handle, Handle) {
     let client = stage.connect(80);
     stage.run(100 * MS, |_| {});
     (client, *stage.accepted().last().expect("accepted"))
 }
 
 /// Starts a flow to the host.
-fn upload(stage: &mut Stage) -> Flow {
+fn upload(stage: &mut Testbed) -> Flow {
     let (sender, reader) = established(stage);
     Flow { from: 1, sender, reader }
 }
 
 /// Starts a flow from the host, which delays the answers to a flood.
-fn download(stage: &mut Stage) -> Flow {
+fn download(stage: &mut Testbed) -> Flow {
     let (reader, sender) = established(stage);
     Flow { from: 0, sender, reader }
 }
@@ -75,7 +75,7 @@ fn download(stage: &mut Stage) -> Flow {
 /// memory.
 #[test]
 fn a_syn_flood_does_not_lock_out_clients() {
-    let mut stage = Stage::new(&["MIN_RTO=200ms"]);
+    let mut stage = Testbed::new(&["MIN_RTO=200ms"]);
     let listener = stage.listen(80);
     let flows = [upload(&mut stage), download(&mut stage)];
     for _ in 0..WARM_UP {
@@ -85,7 +85,7 @@ fn a_syn_flood_does_not_lock_out_clients() {
 
     let (mut sent, began): (u64, u64) = (0, stage.now);
     let chains = stage.stacks[0].counters().chains;
-    let mut flood = |stage: &mut Stage| {
+    let mut flood = |stage: &mut Testbed| {
         while sent < (stage.now - began) * 2_000 / SECOND {
             let syn = Segment {
                 source: 1024 + (sent % 60_000) as u16,
@@ -103,7 +103,7 @@ fn a_syn_flood_does_not_lock_out_clients() {
     let flooded = rates_of_two(&mut stage, flows, &mut flood);
     let kept: [f64; 2] = std::array::from_fn(|i| 100.0 * flooded[i] as f64 / calm[i] as f64);
     let late = stage.connect(80);
-    let connected = |stage: &Stage| stage.notices[1].contains(&(late, Notice::Connected));
+    let connected = |stage: &Testbed| stage.notices[1].contains(&(late, Notice::Connected));
     let start = stage.now;
     let mut took = None;
     stage.run(3 * SECOND, |stage| {
@@ -165,7 +165,7 @@ fn spoofed_syns_leave_no_state() {
 fn slow_readers_hold_only_their_own_buffers() {
     const READERS: usize = 100;
     // All their windows take eight seconds to fill.
-    let mut stage = Stage::new(&["MIN_RTO=200ms", "RCV_BUF=200000"]);
+    let mut stage = Testbed::new(&["MIN_RTO=200ms", "RCV_BUF=200000"]);
     stage.listen(80);
     let flows = [upload(&mut stage)];
     for _ in 0..WARM_UP {
@@ -174,7 +174,7 @@ fn slow_readers_hold_only_their_own_buffers() {
     let [calm] = rates_of_two(&mut stage, flows, |_| {});
     let readers: Vec<(Handle, Handle)> = (0..READERS).map(|_| established(&mut stage)).collect();
     let mut given = 0;
-    let offer = |stage: &mut Stage, given: &mut u64| {
+    let offer = |stage: &mut Testbed, given: &mut u64| {
         for (_, server) in &readers {
             loop {
                 match stage.stacks[0].send(Instant::from_nanos(stage.now), *server, &[1; 65_536]).expect("open") {

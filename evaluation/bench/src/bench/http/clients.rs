@@ -30,7 +30,7 @@ pub(super) struct Target {
 
 /// The measured period: fetches that begin within it count.
 #[derive(Clone, Copy)]
-pub(super) struct Window {
+pub(super) struct MeasuredPeriod {
     pub(super) from: Instant,
     pub(super) until: Instant,
 }
@@ -60,13 +60,13 @@ impl Target {
     ///
     /// # Errors
     /// The thread could not be started.
-    pub(super) fn fetch(&self, host: &Host<'_>, window: Window) -> io::Result<Fetching> {
+    pub(super) fn fetch(&self, host: &Host<'_>, window: MeasuredPeriod) -> io::Result<Fetching> {
         let target = self.clone();
         let fetching = host.handle().spawn(move || target.fetch_all(window));
         fetching.map_err(io::Error::other)
     }
 
-    fn fetch_all(&self, window: Window) -> io::Result<Vec<u64>> {
+    fn fetch_all(&self, window: MeasuredPeriod) -> io::Result<Vec<u64>> {
         let (mut times, mut kept) = (Vec::new(), None);
         let mut buffer = vec![0; 64 << 10];
         loop {

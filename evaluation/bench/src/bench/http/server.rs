@@ -17,17 +17,17 @@ const PORT: u16 = 80;
 
 /// The two servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ServerKind {
     Nginx,
     Hawser,
 }
 
-impl Kind {
+impl ServerKind {
     /// Returns the name in reports.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Nginx => "nginx",
-            Kind::Hawser => "Hawser",
+            ServerKind::Nginx => "nginx",
+            ServerKind::Hawser => "Hawser",
         }
     }
 }

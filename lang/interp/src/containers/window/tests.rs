@@ -39,12 +39,12 @@ impl Model {
 }
 
 fn check(elem: Ty, origin: u64, span: u64) {
-    let shape = Shape::of(&elem);
+    let shape = ScalarShape::from_type(&elem);
     let at = |distance: u64| shape.fit(origin.wrapping_add(distance));
     let mut bytes = vec![0u8; (WINDOW_HEADER + 16 * RUNS) as usize];
     let ty = Ty::Window { runs: RUNS, elem: Box::new(elem) };
-    let mut memory = Memory { scratch: &mut bytes, ..Memory::default() };
-    let window = Window::of(Loc::start(Region::Scratch), &ty).unwrap();
+    let mut memory = RunMemory { scratch: &mut bytes, ..RunMemory::default() };
+    let window = Window::new(Loc::start(Region::Scratch), &ty).unwrap();
     let mut model = Model::default();
     let mut rng = fastrand::Rng::with_seed(origin);
     window.slide(&mut memory, at(0));
@@ -128,8 +128,8 @@ fn windows_agree_with_a_model_at_circular_positions() {
 fn setting_a_run_beyond_the_capacity_is_rejected() {
     let mut bytes = vec![0u8; (WINDOW_HEADER + 32) as usize];
     let ty = Ty::Window { runs: 2, elem: Box::new(Ty::uint(64)) };
-    let mut memory = Memory { scratch: &mut bytes, ..Memory::default() };
-    let window = Window::of(Loc::start(Region::Scratch), &ty).unwrap();
+    let mut memory = RunMemory { scratch: &mut bytes, ..RunMemory::default() };
+    let window = Window::new(Loc::start(Region::Scratch), &ty).unwrap();
     assert!(window.set(&mut memory, 10, 20) && window.set(&mut memory, 30, 40));
     let before = memory.scratch.to_vec();
     assert!(!window.set(&mut memory, 50, 60));

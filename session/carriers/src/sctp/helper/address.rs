@@ -52,7 +52,7 @@ pub(crate) fn unpack(mut bytes: &[u8]) -> Vec<SocketAddr> {
 }
 
 /// Returns the address in a structure of the library.
-pub(crate) fn of(storage: &Storage) -> Option<SocketAddr> {
+pub(crate) fn from_storage(storage: &Storage) -> Option<SocketAddr> {
     first(bytemuck::bytes_of(storage)).map(|(address, _)| address)
 }
 
@@ -89,7 +89,7 @@ mod tests {
             .map(|a| a.parse().unwrap())
             .into();
         assert_eq!(unpack(&pack(&addresses)), addresses);
-        assert_eq!(of(&store(addresses[1])), Some(addresses[1]));
+        assert_eq!(from_storage(&store(addresses[1])), Some(addresses[1]));
     }
 
     #[test]

@@ -15,12 +15,12 @@ use bytes::Bytes;
 
 use super::abi::{self, Status, option};
 use super::address;
-use super::bell::Rope;
-use super::figures::{self, Meter, message_length};
-use super::library::{Received, Socket};
+use super::closer::Ending;
+use super::figures::{self, AcknowledgementMeter, message_length};
+use super::library::{ReceiveResult, Socket};
 use super::notice::{Notice, parse};
-use super::reaper::Ending;
-use super::stack::{ADAPTATION, Stack};
+use super::stack::{ADAPTATION, HelperStack};
+use super::wakers::WakerRegistration;
 use crate::sctp::path::{PathEvent, PathStatistics};
 use crate::sctp::protocol::View;
 use crate::sctp::queue::take;
@@ -42,16 +42,16 @@ const EVENTS: usize = 64;
 
 /// An association of the library.
 pub(crate) struct Association {
-    /// `None` after it was handed over to the reaper.
+    /// `None` after it was handed over to the closer.
     socket: Option<Socket>,
-    rope: Option<Rope>,
-    stack: Stack,
+    registration: Option<WakerRegistration>,
+    stack: HelperStack,
     scratch: Box<[u8]>,
     /// Bytes that were read before they were requested.
     held: VecDeque<Bytes>,
     /// A buffer in which a message is assembled.
     message: Vec<u8>,
-    meter: Meter,
+    meter: AcknowledgementMeter,
     events: VecDeque<PathEvent>,
     up: bool,
     /// True if the library has reported that the association was lost.
@@ -69,7 +69,7 @@ pub(crate) struct Association {
 }
 
 /// The result of one call to receive.
-enum Turn {
+enum ReceiveOutcome {
     Data(usize),
     /// A notification, which was processed.
     Noticed,
@@ -77,15 +77,15 @@ enum Turn {
 }
 
 impl Association {
-    pub(crate) fn new(socket: Socket, rope: Rope, stack: Stack) -> Self {
+    pub(crate) fn new(socket: Socket, registration: WakerRegistration, stack: HelperStack) -> Self {
         Self {
             socket: Some(socket),
-            rope: Some(rope),
+            registration: Some(registration),
             stack,
             scratch: vec![0; READ].into(),
             held: VecDeque::new(),
             message: Vec::new(),
-            meter: Meter::new(),
+            meter: AcknowledgementMeter::new(),
             events: VecDeque::new(),
             up: false,
             lost: false,
@@ -110,7 +110,7 @@ impl Association {
         let local = self.socket.as_ref().map(Socket::local_addresses);
         View {
             local: local.and_then(|addresses| addresses.first().copied()),
-            primary: primary.and_then(|status| address::of(&status.primary.address)),
+            primary: primary.and_then(|status| address::from_storage(&status.primary.address)),
             half_closes: self.knows_end,
             statistics,
             paths: self.paths(),
@@ -123,20 +123,20 @@ impl Association {
         self.wake_reader(cx);
         loop {
             match self.turn(0) {
-                Ok(Turn::Noticed) if self.failed_setup => {
+                Ok(ReceiveOutcome::Noticed) if self.failed_setup => {
                     return Poll::Ready(Err(self.why_not_up()));
                 }
-                Ok(Turn::Noticed) => {}
-                Ok(Turn::Data(length)) => {
+                Ok(ReceiveOutcome::Noticed) => {}
+                Ok(ReceiveOutcome::Data(length)) => {
                     self.held
                         .push_back(Bytes::copy_from_slice(&self.scratch[..length]));
                     return Poll::Ready(Ok(()));
                 }
-                Ok(Turn::End) if self.up => {
+                Ok(ReceiveOutcome::End) if self.up => {
                     self.ended = true;
                     return Poll::Ready(Ok(()));
                 }
-                Ok(Turn::End) => return Poll::Ready(Err(self.why_not_up())),
+                Ok(ReceiveOutcome::End) => return Poll::Ready(Err(self.why_not_up())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return if self.up {
                         Poll::Ready(Ok(()))
@@ -158,17 +158,17 @@ impl Association {
     }
 
     /// Receives once, after the first `filled` bytes of `scratch`.
-    fn turn(&mut self, filled: usize) -> io::Result<Turn> {
+    fn turn(&mut self, filled: usize) -> io::Result<ReceiveOutcome> {
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         match socket.receive(&mut self.scratch[filled..])? {
-            Received::Data { protocol: END, .. } if self.knows_end => Ok(Turn::End),
-            Received::Data { length, .. } => Ok(Turn::Data(length)),
-            Received::End => Ok(Turn::End),
-            Received::Notification { length } => {
+            ReceiveResult::Data { protocol: END, .. } if self.knows_end => Ok(ReceiveOutcome::End),
+            ReceiveResult::Data { length, .. } => Ok(ReceiveOutcome::Data(length)),
+            ReceiveResult::End => Ok(ReceiveOutcome::End),
+            ReceiveResult::Notification { length } => {
                 if let Some(notice) = parse(&self.scratch[filled..filled + length]) {
                     self.note(notice);
                 }
-                Ok(Turn::Noticed)
+                Ok(ReceiveOutcome::Noticed)
             }
         }
     }
@@ -195,13 +195,13 @@ impl Association {
     fn why_gone(&mut self) -> io::Error {
         while self.gone.is_none() {
             match self.turn(0) {
-                Ok(Turn::Data(length)) => {
+                Ok(ReceiveOutcome::Data(length)) => {
                     self.held
                         .push_back(Bytes::copy_from_slice(&self.scratch[..length]));
                 }
-                Ok(Turn::Noticed) => {}
-                Ok(Turn::End) if self.lost => return self.end_with(io::ErrorKind::ConnectionReset),
-                Ok(Turn::End) => {
+                Ok(ReceiveOutcome::Noticed) => {}
+                Ok(ReceiveOutcome::End) if self.lost => return self.end_with(io::ErrorKind::ConnectionReset),
+                Ok(ReceiveOutcome::End) => {
                     self.ended = true;
                     return io::ErrorKind::BrokenPipe.into();
                 }
@@ -228,14 +228,14 @@ impl Association {
     }
 
     fn wake_reader(&self, cx: &Context<'_>) {
-        if let Some(rope) = &self.rope {
-            rope.wake_reader(cx);
+        if let Some(registration) = &self.registration {
+            registration.wake_reader(cx);
         }
     }
 
     fn wake_writer(&self, cx: &Context<'_>) {
-        if let Some(rope) = &self.rope {
-            rope.wake_writer(cx);
+        if let Some(registration) = &self.registration {
+            registration.wake_writer(cx);
         }
     }
 
@@ -288,15 +288,17 @@ impl Association {
         let mut filled = 0;
         let result = loop {
             match self.turn(filled) {
-                Ok(Turn::Data(length)) => {
+                Ok(ReceiveOutcome::Data(length)) => {
                     filled += length;
                     if self.scratch.len() - filled < ROOM {
                         break Ok(());
                     }
                 }
-                Ok(Turn::Noticed) => {}
-                Ok(Turn::End) if self.lost => break Err(self.end_with(io::ErrorKind::ConnectionReset)),
-                Ok(Turn::End) => {
+                Ok(ReceiveOutcome::Noticed) => {}
+                Ok(ReceiveOutcome::End) if self.lost => {
+                    break Err(self.end_with(io::ErrorKind::ConnectionReset));
+                }
+                Ok(ReceiveOutcome::End) => {
                     self.ended = true;
                     break Ok(());
                 }
@@ -390,10 +392,10 @@ impl Association {
 
 impl Drop for Association {
     fn drop(&mut self) {
-        if let (Some(socket), Some(rope)) = (self.socket.take(), self.rope.take()) {
+        if let (Some(socket), Some(registration)) = (self.socket.take(), self.registration.take()) {
             // An association that never came up has no data to lose, so it may be aborted.
             self.stack
-                .end(Ending { socket, _rope: rope, at_once: self.aborted || !self.up });
+                .end(Ending { socket, _registration: registration, at_once: self.aborted || !self.up });
         }
     }
 }

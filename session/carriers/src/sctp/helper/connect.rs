@@ -7,9 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use super::abi::{UdpEncapsulation, option};
 use super::address;
 use super::association::Association;
-use super::bell::Rope;
 use super::library::Socket;
-use super::stack::Stack;
+use super::stack::HelperStack;
+use super::wakers::WakerRegistration;
 use crate::sctp::error::Fault;
 use crate::sctp::options::SctpOptions;
 
@@ -20,7 +20,7 @@ use crate::sctp::options::SctpOptions;
 /// answers with ABORT (RFC 9260, 8.4). This ends the association that is being set up.
 const ATTEMPTS: usize = 4;
 
-impl Stack {
+impl HelperStack {
     /// Connects to the peer that has all these addresses, from all of `locals`, or from any address of this
     /// machine if there are none. Calls `begun` when a handshake has begun. The program limits the time.
     pub(crate) async fn connect(
@@ -52,13 +52,13 @@ impl Stack {
             .map(SocketAddr::ip)
             .chain(locals.iter().copied())
             .any(|ip| ip.is_ipv6());
-        let rope = Rope::hang();
-        let socket = self.socket(is_v6, &rope, options)?;
+        let registration = WakerRegistration::new();
+        let socket = self.socket(is_v6, &registration, options)?;
         bind(&socket, locals, 0)?;
         encapsulate(&socket, options.peer_udp_port)?;
         socket.connect(peers)?;
         begun();
-        let mut association = Association::new(socket, rope, *self);
+        let mut association = Association::new(socket, registration, *self);
         poll_fn(|cx| association.poll_up(cx)).await?;
         Ok(association)
     }

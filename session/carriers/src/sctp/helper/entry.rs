@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::interpose::PULSE;
 use super::reports::Reports;
-use super::stack::Stack;
-use super::{confine, serve};
+use super::stack::HelperStack;
+use super::{sandbox, serve};
 use crate::sctp::error::Fault;
-use crate::sctp::protocol::{CONTROL, Report, Setup, VARIABLE};
+use crate::sctp::protocol::{CONTROL, ProcessReport, ProcessSetup, VARIABLE};
 use crate::sctp::udp::Sockets;
 
 /// The maximum time for the library's threads to start.
@@ -41,7 +41,7 @@ extern "C" fn enter() {
     unsafe { libc::_exit(code) }
 }
 
-fn run(setup: &Setup) -> i32 {
+fn run(setup: &ProcessSetup) -> i32 {
     // Only the program ends its process, by closing the socket pair. The process then first notifies its
     // peers.
     for signal in [
@@ -73,28 +73,28 @@ fn run(setup: &Setup) -> i32 {
     let reports = Reports(control.into());
     match begin(setup.udp_port, sockets) {
         Ok((stack, runtime)) => {
-            reports.send(&Report::Ready);
+            reports.send(&ProcessReport::Ready);
             runtime.block_on(serve::serve(stack, reports));
             SERVED
         }
         Err(fault) => {
-            reports.send(&Report::Unable(fault));
+            reports.send(&ProcessReport::Unable(fault));
             UNABLE
         }
     }
 }
 
 /// Starts the library, and drops the process's rights.
-fn begin(udp_port: u16, sockets: Sockets) -> Result<(Stack, tokio::runtime::Runtime), Fault> {
+fn begin(udp_port: u16, sockets: Sockets) -> Result<(HelperStack, tokio::runtime::Runtime), Fault> {
     let start = |error: std::io::Error| Fault::Start(error.to_string());
-    confine::drop_privileges().map_err(start)?;
-    let stack = Stack::begin(udp_port, sockets)?;
+    sandbox::drop_privileges().map_err(start)?;
+    let stack = HelperStack::begin(udp_port, sockets)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(start)?;
     await_threads()?;
-    confine::confine().map_err(start)?;
+    sandbox::confine().map_err(start)?;
     Ok((stack, runtime))
 }
 

@@ -20,7 +20,7 @@ const PACKETS: usize = 8;
 fn path(information: &PeerAddressInformation) -> Option<PathStatistics> {
     let window = u64::from(information.window);
     Some(PathStatistics {
-        peer: address::of(&information.address)?,
+        peer: address::from_storage(&information.address)?,
         active: information.state == abi::PATH_ACTIVE,
         confirmed: information.state != abi::PATH_UNCONFIRMED,
         srtt: Duration::from_millis(information.srtt.into()),
@@ -52,7 +52,7 @@ pub(crate) fn message_length(status: &Status) -> usize {
 }
 
 /// Counts the bytes of an association that were written and acknowledged.
-pub(crate) struct Meter {
+pub(crate) struct AcknowledgementMeter {
     /// Bytes that the library has accepted.
     pub(crate) written: u64,
     acked: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Meter {
     since: Option<(Instant, u64)>,
 }
 
-impl Meter {
+impl AcknowledgementMeter {
     pub(crate) fn new() -> Self {
         Self { written: 0, acked: 0, rate: 0, since: None }
     }
@@ -128,7 +128,7 @@ mod tests {
             peer_window: 100_000,
             ..Status::default()
         };
-        let mut meter = Meter::new();
+        let mut meter = AcknowledgementMeter::new();
         meter.written = 100_000;
         let now = Instant::now();
         let first = meter.read(now, &status, &[]);
@@ -149,7 +149,7 @@ mod tests {
             fragmentation_point: 1_400,
             ..Status::default()
         };
-        let mut meter = Meter::new();
+        let mut meter = AcknowledgementMeter::new();
         meter.written = 10;
         let statistics = meter.read(Instant::now(), &status, &[]);
         assert_eq!(

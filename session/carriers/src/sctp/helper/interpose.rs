@@ -81,7 +81,7 @@ fn replacements() -> [(&'static CStr, *const c_void); 5] {
 /// be called before the library starts.
 pub(crate) fn interpose(handle: *mut c_void, sockets: Sockets) -> io::Result<()> {
     let unknown = |what: &str| io::Error::other(format!("the library's table of calls: {what}"));
-    let table = Table::of(handle).ok_or_else(|| unknown("not found"))?;
+    let table = Table::from_handle(handle).ok_or_else(|| unknown("not found"))?;
     for (name, function) in replacements() {
         if table.replace(name, function)? == 0 {
             return Err(unknown(&format!("no {}", name.to_string_lossy())));
@@ -143,7 +143,7 @@ struct Table {
 }
 
 impl Table {
-    fn of(handle: *mut c_void) -> Option<Self> {
+    fn from_handle(handle: *mut c_void) -> Option<Self> {
         let mut map: *const LinkMap = ptr::null();
         // SAFETY: the handle is that of a loaded library; the call stores the address of its map in `map`.
         let found = unsafe { libc::dlinfo(handle, libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) };

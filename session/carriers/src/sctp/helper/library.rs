@@ -19,8 +19,8 @@ use libloading::os::unix as loader;
 
 use super::abi::{self, ReceiveInformation, SendInformation};
 use super::address;
-use super::bell::Rope;
 use super::interpose::interpose;
+use super::wakers::WakerRegistration;
 use crate::sctp::error::{FILE, Fault};
 use crate::sctp::udp::Sockets;
 
@@ -151,9 +151,9 @@ impl Library {
         }
     }
 
-    /// Opens a socket for one association or for listening, whose events ring `rope`. `is_v6` also allows
-    /// IPv6 addresses.
-    pub(crate) fn socket(&'static self, is_v6: bool, rope: &Rope) -> io::Result<Socket> {
+    /// Opens a socket for one association or for listening, whose events wake the tasks of `registration`.
+    /// `is_v6` also allows IPv6 addresses.
+    pub(crate) fn socket(&'static self, is_v6: bool, registration: &WakerRegistration) -> io::Result<Socket> {
         let domain = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
         // SAFETY: there are no callbacks of this older kind, and therefore no data behind the last argument.
         let handle = unsafe {
@@ -168,17 +168,17 @@ impl Library {
             )
         };
         let handle = NonNull::new(handle).ok_or_else(io::Error::last_os_error)?;
-        Socket { library: self, handle }.prepared(rope)
+        Socket { library: self, handle }.prepared(registration)
     }
 }
 
 /// Receives a socket's events. The library's threads call it without holding its locks.
 extern "C" fn upcall(_: Handle, argument: *mut c_void, _: c_int) {
-    super::bell::ring(argument.addr());
+    super::wakers::wake(argument.addr());
 }
 
 /// The result of receiving.
-pub(crate) enum Received {
+pub(crate) enum ReceiveResult {
     /// This number of bytes of a message with this payload protocol identifier.
     Data { length: usize, protocol: u32 },
     /// A notification of this number of bytes.
@@ -199,11 +199,11 @@ unsafe impl Send for Socket {}
 unsafe impl Sync for Socket {}
 
 impl Socket {
-    fn prepared(self, rope: &Rope) -> io::Result<Self> {
+    fn prepared(self, registration: &WakerRegistration) -> io::Result<Self> {
         // SAFETY: the handle is open. `upcall` exists permanently, and its argument is a number in a pointer
         // type, which is never dereferenced.
         check(unsafe { (self.library.functions.set_non_blocking)(self.handle.as_ptr(), 1) })?;
-        let argument = ptr::without_provenance_mut(rope.number());
+        let argument = ptr::without_provenance_mut(registration.number());
         // SAFETY: as above.
         check(unsafe { (self.library.functions.set_upcall)(self.handle.as_ptr(), upcall, argument) })?;
         Ok(self)
@@ -338,14 +338,15 @@ impl Socket {
         check(unsafe { (self.library.functions.listen)(self.handle.as_ptr(), backlog.into()) })
     }
 
-    /// Accepts the next association of a listening socket, whose events ring `rope` from now on.
-    pub(crate) fn accept(&self, rope: &Rope) -> io::Result<Self> {
+    /// Accepts the next association of a listening socket, whose events wake the tasks of `registration` from
+    /// now on.
+    pub(crate) fn accept(&self, registration: &WakerRegistration) -> io::Result<Self> {
         // SAFETY: the address is not requested; the result is a new handle that we own, or null.
         let handle = unsafe {
             (self.library.functions.accept)(self.handle.as_ptr(), ptr::null_mut(), ptr::null_mut())
         };
         let handle = NonNull::new(handle).ok_or_else(io::Error::last_os_error)?;
-        Self { library: self.library, handle }.prepared(rope)
+        Self { library: self.library, handle }.prepared(registration)
     }
 
     /// Sends one message in order on stream 0, completely or not at all.
@@ -370,7 +371,7 @@ impl Socket {
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<ReceiveResult> {
         let mut information = ReceiveInformation::default();
         let mut information_length = size_of::<ReceiveInformation>() as socklen_t;
         let (mut kind, mut flags): (c_uint, c_int) = (0, 0);
@@ -391,9 +392,9 @@ impl Socket {
         };
         let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
         Ok(match length {
-            0 => Received::End,
-            _ if flags & abi::MESSAGE_IS_NOTIFICATION != 0 => Received::Notification { length },
-            _ => Received::Data { length, protocol: u32::from_be(information.protocol) },
+            0 => ReceiveResult::End,
+            _ if flags & abi::MESSAGE_IS_NOTIFICATION != 0 => ReceiveResult::Notification { length },
+            _ => ReceiveResult::Data { length, protocol: u32::from_be(information.protocol) },
         })
     }
 

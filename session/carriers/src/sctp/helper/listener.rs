@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::association::Association;
-use super::bell::{self, Rope};
+use super::closer::Ending;
 use super::connect::bind;
 use super::library::Socket;
-use super::reaper::Ending;
-use super::stack::{Stack, prepare};
+use super::stack::{HelperStack, prepare};
+use super::wakers::{self, WakerRegistration};
 use crate::sctp::error::Fault;
 use crate::sctp::options::SctpOptions;
 
@@ -19,7 +19,7 @@ use crate::sctp::options::SctpOptions;
 /// so at once.
 const NOTICE: Duration = Duration::from_secs(1);
 
-/// The times after accepting a socket at which its bell is rung without an event. The library chooses the
+/// The times after accepting a socket at which its tasks are woken without an event. The library chooses the
 /// receiver of an event when it begins to process a packet (`sctp_common_input_processing`, `so_head`). For a
 /// socket that waits to be accepted, this is the listener. If the socket is accepted while a packet for it is
 /// being processed, its own tasks miss that packet's events. If the packet was the last of a stream, they
@@ -32,24 +32,24 @@ const MISSED: [Duration; 3] = [
 
 /// A listening socket, at several addresses at once.
 pub(crate) struct Listener {
-    socket: Option<(Socket, Rope)>,
-    stack: Stack,
+    socket: Option<(Socket, WakerRegistration)>,
+    stack: HelperStack,
     options: SctpOptions,
 }
 
 impl Listener {
     /// Accepts associations on this SCTP port at these addresses.
     pub(crate) fn open(
-        stack: Stack,
+        stack: HelperStack,
         addresses: &[IpAddr],
         port: u16,
         options: SctpOptions,
     ) -> Result<Self, Fault> {
-        let rope = Rope::hang();
-        let socket = stack.socket(addresses.iter().any(IpAddr::is_ipv6), &rope, &options)?;
+        let registration = WakerRegistration::new();
+        let socket = stack.socket(addresses.iter().any(IpAddr::is_ipv6), &registration, &options)?;
         bind(&socket, addresses, port)?;
         socket.listen(options.backlog)?;
-        Ok(Self { socket: Some((socket, rope)), stack, options })
+        Ok(Self { socket: Some((socket, registration)), stack, options })
     }
 
     /// Returns the addresses on which it listens.
@@ -66,7 +66,7 @@ impl Listener {
         tokio::spawn(async move {
             for wait in MISSED {
                 tokio::time::sleep(wait).await;
-                bell::ring(number);
+                wakers::wake(number);
             }
         });
         let up = tokio::time::timeout(NOTICE, poll_fn(|cx| carrier.poll_up(cx))).await;
@@ -79,12 +79,12 @@ impl Listener {
             return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
         };
         listening.wake_reader(cx);
-        let rope = Rope::hang();
-        match socket.accept(&rope) {
+        let registration = WakerRegistration::new();
+        match socket.accept(&registration) {
             Ok(socket) => {
                 let prepared = prepare(&socket, &self.options);
-                let number = rope.number();
-                let carrier = Association::new(socket, rope, self.stack);
+                let number = registration.number();
+                let carrier = Association::new(socket, registration, self.stack);
                 Poll::Ready(prepared.map(|()| (carrier, number)))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
@@ -95,8 +95,9 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some((socket, rope)) = self.socket.take() {
-            self.stack.end(Ending { socket, _rope: rope, at_once: true });
+        if let Some((socket, registration)) = self.socket.take() {
+            self.stack
+                .end(Ending { socket, _registration: registration, at_once: true });
         }
     }
 }

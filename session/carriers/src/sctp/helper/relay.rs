@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::association::Association;
 use super::reports::Reports;
-use crate::sctp::protocol::{Cause, Report, View};
+use crate::sctp::protocol::{CloseCause, ProcessReport, View};
 
 /// The maximum number of bytes in one read from the program.
 const READ: usize = 16_384;
@@ -29,7 +29,7 @@ const AT_REST: Duration = Duration::from_secs(1);
 
 /// The program's latest order for an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum AssociationOrder {
     GoOn,
     /// This direction ends with the stream.
     Finish,
@@ -39,7 +39,7 @@ pub(crate) enum Word {
     Abort,
 }
 
-pub(crate) type End = watch::Receiver<Word>;
+pub(crate) type OrderReceiver = watch::Receiver<AssociationOrder>;
 
 /// The number of existing associations.
 static RELAYS: AtomicU32 = AtomicU32::new(0);
@@ -61,7 +61,7 @@ pub(crate) struct Relay {
     /// True if the peer has ended its direction, or the program reads no more.
     ended: bool,
     last: Option<View>,
-    progress: Progress,
+    progress: StallDetector,
 }
 
 impl Relay {
@@ -86,21 +86,22 @@ impl Relay {
             finished: false,
             ended: false,
             last: None,
-            progress: Progress::new(idle_timeout),
+            progress: StallDetector::new(idle_timeout),
         })
     }
 
     /// Runs until the program has ended the association, or the association itself is over.
-    pub(crate) async fn run(mut self, mut end: End) {
+    pub(crate) async fn run(mut self, mut end: OrderReceiver) {
         RELAYS.fetch_add(1, Ordering::Relaxed);
         let view = self.association.view();
-        self.reports.send(&Report::Up { id: self.id, view: view.clone() });
+        self.reports
+            .send(&ProcessReport::Up { id: self.id, view: view.clone() });
         self.last = Some(view);
         let cause = self.carry(&mut end).await;
         self.report_view();
         if let Some(cause) = cause {
             self.reports
-                .send(&Report::Ended { id: self.id, cause: Some(cause) });
+                .send(&ProcessReport::Ended { id: self.id, cause: Some(cause) });
         }
         // Dropping the value ends the association, in order or at once.
         drop(self);
@@ -108,7 +109,7 @@ impl Relay {
     }
 
     /// Returns the cause, if the association is over and the program has not ended it.
-    async fn carry(&mut self, end: &mut End) -> Option<Cause> {
+    async fn carry(&mut self, end: &mut OrderReceiver) -> Option<CloseCause> {
         let (mut dropped, mut over) = (false, false);
         // Set once the program has released the association: the number of acknowledged bytes, and the time
         // of their last increase.
@@ -128,18 +129,18 @@ impl Relay {
                     let word = match changed {
                         Ok(()) => *end.borrow_and_update(),
                         // The program is gone, after all of its data or before.
-                        Err(_) if self.finishing => Word::End,
-                        Err(_) => Word::Abort,
+                        Err(_) if self.finishing => AssociationOrder::End,
+                        Err(_) => AssociationOrder::Abort,
                     };
                     match word {
-                        Word::GoOn => {}
-                        Word::Finish => self.finishing = true,
+                        AssociationOrder::GoOn => {}
+                        AssociationOrder::Finish => self.finishing = true,
                         // Bytes already written are still sent; bytes that arrive are no longer read.
-                        Word::End => {
+                        AssociationOrder::End => {
                             (dropped, self.finishing, self.ended) = (true, true, true);
                             self.inbound = Bytes::new();
                         }
-                        Word::Abort => {
+                        AssociationOrder::Abort => {
                             self.association.abort();
                             return None;
                         }
@@ -162,7 +163,7 @@ impl Relay {
                     if statistics.is_some_and(|statistics| self.progress.has_stalled(now, statistics)) {
                         tracing::debug!(id = self.id, "an association makes no progress");
                         self.association.abort();
-                        return Some(Cause::TimedOut);
+                        return Some(CloseCause::TimedOut);
                     }
                 }
             }
@@ -175,7 +176,7 @@ impl Relay {
         self.progress.waiting = view.statistics.outstanding() > 0 || !self.outbound.is_empty();
         if self.last.as_ref() != Some(&view) {
             self.reports
-                .send(&Report::Changed { id: self.id, view: view.clone() });
+                .send(&ProcessReport::Changed { id: self.id, view: view.clone() });
             self.last = Some(view);
         }
     }
@@ -232,7 +233,7 @@ impl Relay {
         }
         self.finished = true;
         self.report_view();
-        self.reports.send(&Report::Finished { id: self.id });
+        self.reports.send(&ProcessReport::Finished { id: self.id });
         Ok(true)
     }
 
@@ -253,7 +254,8 @@ impl Relay {
                 self.inbound = bytes?;
                 if self.inbound.is_empty() {
                     self.ended = true;
-                    self.reports.send(&Report::Ended { id: self.id, cause: None });
+                    self.reports
+                        .send(&ProcessReport::Ended { id: self.id, cause: None });
                     rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write)?;
                 }
                 Ok(true)
@@ -262,7 +264,7 @@ impl Relay {
     }
 }
 
-/// Waits until every association has been handed over to the reaper.
+/// Waits until every association has been handed over to the closer.
 pub(crate) async fn none_left() {
     while RELAYS.load(Ordering::Relaxed) > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -278,7 +280,7 @@ fn interval() -> Duration {
 ///
 /// usrsctp can stop an association permanently under heavy losses: data is outstanding, no timer runs for it,
 /// and heartbeats are answered.
-struct Progress {
+struct StallDetector {
     idle_timeout: Duration,
     /// True if bytes are in flight, or were at the last check.
     waiting: bool,
@@ -286,7 +288,7 @@ struct Progress {
     since: Option<Instant>,
 }
 
-impl Progress {
+impl StallDetector {
     fn new(idle_timeout: Duration) -> Self {
         Self { idle_timeout, waiting: true, acked: 0, since: None }
     }
@@ -344,7 +346,7 @@ mod tests {
         let at = |seconds| begin + Duration::from_secs(seconds);
         let outstanding =
             |acked, blocked| Statistics { in_flight: 9, acked, blocked, ..Statistics::default() };
-        let mut progress = Progress::new(Duration::from_secs(30));
+        let mut progress = StallDetector::new(Duration::from_secs(30));
         assert!(!progress.has_stalled(at(0), &outstanding(0, false)));
         assert!(!progress.has_stalled(at(29), &outstanding(0, false)));
         // An acknowledgement, a peer without room and an idle association each restart the timeout.

@@ -15,12 +15,12 @@ use tokio::sync::{mpsc, watch};
 use super::association::Association;
 use super::interpose::PULSE;
 use super::listener::Listener;
-use super::relay::{self, End, Relay, Word};
+use super::relay::{self, AssociationOrder, OrderReceiver, Relay};
 use super::reports::Reports;
-use super::stack::Stack;
+use super::stack::HelperStack;
 use crate::sctp::error::Fault;
 use crate::sctp::options::SctpOptions;
-use crate::sctp::protocol::{self, Order, Report};
+use crate::sctp::protocol::{self, ProcessOrder, ProcessReport};
 
 /// The maximum time for which ending associations keep the process alive after the program is gone.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -29,18 +29,18 @@ const SETTLE: Duration = Duration::from_secs(2);
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// The number of a future association, its stream, and its end.
-type Offer = (u64, OwnedFd, End);
+type FutureAssociation = (u64, OwnedFd, OrderReceiver);
 
 /// The state needed to carry out the program's orders.
 struct Service {
-    stack: Stack,
+    stack: HelperStack,
     reports: Reports,
-    ends: HashMap<u64, watch::Sender<Word>>,
-    offers: HashMap<u64, mpsc::UnboundedSender<Offer>>,
+    ends: HashMap<u64, watch::Sender<AssociationOrder>>,
+    offers: HashMap<u64, mpsc::UnboundedSender<FutureAssociation>>,
 }
 
 /// Serves until the program is gone, and lets associations that it has ended complete.
-pub(crate) async fn serve(stack: Stack, reports: Reports) {
+pub(crate) async fn serve(stack: HelperStack, reports: Reports) {
     let mut service = Service {
         stack,
         reports: reports.clone(),
@@ -54,7 +54,7 @@ pub(crate) async fn serve(stack: Stack, reports: Reports) {
         Err(error) => {
             return service
                 .reports
-                .send(&Report::Unable(Fault::Start(error.to_string())));
+                .send(&ProcessReport::Unable(Fault::Start(error.to_string())));
         }
     };
     while let Ok(Some((order, descriptor))) = next(&control).await {
@@ -66,7 +66,7 @@ pub(crate) async fn serve(stack: Stack, reports: Reports) {
     stack.settle(SETTLE).await;
 }
 
-async fn next(control: &AsyncFd<Arc<OwnedFd>>) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
+async fn next(control: &AsyncFd<Arc<OwnedFd>>) -> io::Result<Option<(ProcessOrder, Option<OwnedFd>)>> {
     control
         .async_io(Interest::READABLE, |socket| {
             protocol::receive(socket, RecvFlags::DONTWAIT)
@@ -75,29 +75,36 @@ async fn next(control: &AsyncFd<Arc<OwnedFd>>) -> io::Result<Option<(Order, Opti
 }
 
 impl Service {
-    fn carry_out(&mut self, order: Order, descriptor: Option<OwnedFd>) {
+    fn carry_out(&mut self, order: ProcessOrder, descriptor: Option<OwnedFd>) {
         self.ends.retain(|_, end| !end.is_closed());
         match (order, descriptor) {
-            (Order::Beat, _) => self.reports.send(&Report::Beat(PULSE.counts())),
-            (Order::Finish { id }, _) => self.say(id, Word::Finish),
-            (Order::End { id, at_once }, _) => {
+            (ProcessOrder::Beat, _) => self.reports.send(&ProcessReport::Beat(PULSE.counts())),
+            (ProcessOrder::Finish { id }, _) => self.say(id, AssociationOrder::Finish),
+            (ProcessOrder::End { id, at_once }, _) => {
                 self.offers.remove(&id);
-                self.say(id, if at_once { Word::Abort } else { Word::End });
+                self.say(
+                    id,
+                    if at_once {
+                        AssociationOrder::Abort
+                    } else {
+                        AssociationOrder::End
+                    },
+                );
             }
-            (Order::Listen { id, addresses, port, options }, _) => {
+            (ProcessOrder::Listen { id, addresses, port, options }, _) => {
                 match Listener::open(self.stack, &addresses, port, options.clone()) {
                     Ok(listener) => self.listen(id, listener, options.idle_timeout),
-                    Err(fault) => self.reports.send(&Report::Failed { id, fault }),
+                    Err(fault) => self.reports.send(&ProcessReport::Failed { id, fault }),
                 }
             }
-            (Order::Connect { id, peers, locals, options }, Some(stream)) => {
+            (ProcessOrder::Connect { id, peers, locals, options }, Some(stream)) => {
                 let end = self.expect(id);
                 let (stack, reports) = (self.stack, self.reports.clone());
                 tokio::spawn(async move {
                     connect(stack, (id, stream, end), peers, locals, options, reports).await;
                 });
             }
-            (Order::Offer { listener, id }, Some(stream)) => {
+            (ProcessOrder::Offer { listener, id }, Some(stream)) => {
                 let end = self.expect(id);
                 if let Some(offers) = self.offers.get(&listener) {
                     // A listener that has failed needs no streams.
@@ -105,20 +112,20 @@ impl Service {
                 }
             }
             // If the program sends no stream, it gets no association.
-            (Order::Connect { id, .. } | Order::Offer { id, .. }, None) => {
+            (ProcessOrder::Connect { id, .. } | ProcessOrder::Offer { id, .. }, None) => {
                 let fault = Fault::Other(libc::EBADF);
-                self.reports.send(&Report::Failed { id, fault });
+                self.reports.send(&ProcessReport::Failed { id, fault });
             }
         }
     }
 
-    fn expect(&mut self, id: u64) -> End {
-        let (end, ended) = watch::channel(Word::GoOn);
+    fn expect(&mut self, id: u64) -> OrderReceiver {
+        let (end, ended) = watch::channel(AssociationOrder::GoOn);
         self.ends.insert(id, end);
         ended
     }
 
-    fn say(&mut self, id: u64, word: Word) {
+    fn say(&mut self, id: u64, word: AssociationOrder) {
         if let Some(end) = self.ends.get(&id) {
             end.send_replace(word);
         }
@@ -129,21 +136,21 @@ impl Service {
         let (offer, offers) = mpsc::unbounded_channel();
         self.offers.insert(id, offer);
         self.reports
-            .send(&Report::Listening { id, addresses: listener.local() });
+            .send(&ProcessReport::Listening { id, addresses: listener.local() });
         tokio::spawn(accept(listener, offers, end, idle_timeout, self.reports.clone()));
     }
 }
 
 async fn connect(
-    stack: Stack,
-    (id, stream, mut end): Offer,
+    stack: HelperStack,
+    (id, stream, mut end): FutureAssociation,
     peers: Vec<std::net::SocketAddr>,
     locals: Vec<std::net::IpAddr>,
     options: SctpOptions,
     reports: Reports,
 ) {
     let attempt = tokio::select! {
-        result = stack.connect(&peers, &locals, &options, || reports.send(&Report::Trying { id })) => result,
+        result = stack.connect(&peers, &locals, &options, || reports.send(&ProcessReport::Trying { id })) => result,
         _ = end.changed() => return,
     };
     let relay = attempt.and_then(|association| {
@@ -151,15 +158,15 @@ async fn connect(
     });
     match relay {
         Ok(relay) => relay.run(end).await,
-        Err(fault) => reports.send(&Report::Failed { id, fault }),
+        Err(fault) => reports.send(&ProcessReport::Failed { id, fault }),
     }
 }
 
 /// Accepts an association for each offer, until the program ends the listener.
 async fn accept(
     listener: Listener,
-    mut offers: mpsc::UnboundedReceiver<Offer>,
-    mut listening: End,
+    mut offers: mpsc::UnboundedReceiver<FutureAssociation>,
+    mut listening: OrderReceiver,
     idle_timeout: Duration,
     reports: Reports,
 ) {
@@ -170,7 +177,7 @@ async fn accept(
         };
         match Relay::new(id, association, stream, reports.clone(), idle_timeout) {
             Ok(relay) => drop(tokio::spawn(relay.run(end))),
-            Err(error) => reports.send(&Report::Failed { id, fault: error.into() }),
+            Err(error) => reports.send(&ProcessReport::Failed { id, fault: error.into() }),
         }
     }
 }

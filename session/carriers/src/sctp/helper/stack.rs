@@ -8,9 +8,9 @@ use super::abi::{
     self, AssociationParameters, Event, InitMessage, PeerAddressParameters, RtoInfo, notification, option,
 };
 use super::address;
-use super::bell::Rope;
+use super::closer::{Ending, SocketCloser};
 use super::library::{Library, Socket};
-use super::reaper::{Ending, Reaper};
+use super::wakers::WakerRegistration;
 use crate::sctp::error::Fault;
 use crate::sctp::options::SctpOptions;
 use crate::sctp::udp::Sockets;
@@ -44,39 +44,44 @@ pub(crate) const ADAPTATION: u32 = 0x4857_5352;
 
 /// The process's SCTP stack: usrsctp in UDP (RFC 6951), with its threads. It exists as long as the process.
 #[derive(Clone, Copy)]
-pub(crate) struct Stack {
+pub(crate) struct HelperStack {
     library: &'static Library,
-    reaper: &'static Reaper,
+    closer: &'static SocketCloser,
 }
 
-impl Stack {
+impl HelperStack {
     /// Starts the library with these sockets. To be called once in a process.
     pub(crate) fn begin(udp_port: u16, sockets: Sockets) -> Result<Self, Fault> {
         let library = Library::load()?;
-        let reaper = Reaper::start().map_err(|error| Fault::Start(error.to_string()))?;
+        let closer = SocketCloser::start().map_err(|error| Fault::Start(error.to_string()))?;
         library.begin(udp_port, sockets)?;
         for (name, value) in TUNABLES {
             library.tune(name, *value)?;
         }
-        Ok(Self { library, reaper: Box::leak(Box::new(reaper)) })
+        Ok(Self { library, closer: Box::leak(Box::new(closer)) })
     }
 
     /// Waits until every dropped association has ended, at most for `limit`, so that peers are notified
     /// before the process exits.
     pub(crate) async fn settle(&self, limit: Duration) {
         // An association that is still open after that ends with the process.
-        let _ = tokio::time::timeout(limit, self.reaper.idle()).await;
+        let _ = tokio::time::timeout(limit, self.closer.idle()).await;
     }
 
     /// Opens a socket with the options of an association.
-    pub(crate) fn socket(&self, is_v6: bool, rope: &Rope, options: &SctpOptions) -> io::Result<Socket> {
-        let socket = self.library.socket(is_v6, rope)?;
+    pub(crate) fn socket(
+        &self,
+        is_v6: bool,
+        registration: &WakerRegistration,
+        options: &SctpOptions,
+    ) -> io::Result<Socket> {
+        let socket = self.library.socket(is_v6, registration)?;
         prepare(&socket, options)?;
         Ok(socket)
     }
 
     pub(crate) fn end(&self, ending: Ending) {
-        self.reaper.end(ending);
+        self.closer.end(ending);
     }
 }
 

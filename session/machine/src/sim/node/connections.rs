@@ -2,19 +2,19 @@
 
 use std::net::SocketAddr;
 
-use crate::{CarrierId, Loss, Refusal, Verdict};
+use crate::{CarrierDecision, CarrierId, Loss, Refusal};
 use bytes::Bytes;
 use hawser_engine::{Handle, RequestError};
 use hawser_race::Event;
 use hawser_sim::frame::Frame;
 use hawser_sim::trace::Trace;
 
-use super::{Host, PORT, bits};
+use super::{PORT, SimHost, bits};
 use crate::sim::carrier::{self, Carrier, Handshake};
-use crate::sim::segment::Segment;
+use crate::sim::segment::TcpSegment;
 use crate::sim::side::Side;
 
-impl Host {
+impl SimHost {
     pub(super) fn handles(&self, which: impl Fn(&Carrier) -> bool) -> Vec<Handle> {
         self.carriers
             .values()
@@ -129,8 +129,8 @@ impl Host {
                 .acceptor
                 .received(handle, bytes, || (self.make_scheduler)(), self.now)
             {
-                Verdict::More => return,
-                Verdict::Refuse { answer, refusal } => {
+                CarrierDecision::More => return,
+                CarrierDecision::Refuse { answer, refusal } => {
                     carrier.push(answer);
                     carrier.finishing = true;
                     self.write(handle);
@@ -139,13 +139,13 @@ impl Host {
                     }
                     return;
                 }
-                Verdict::Begin { mut session, carrier: id, answer, rest } => {
+                CarrierDecision::Begin { mut session, carrier: id, answer, rest } => {
                     session.accept();
                     self.session = Some(*session);
                     carrier.push(answer);
                     (id, false, rest)
                 }
-                Verdict::Join { carrier: id, backup, answer, rest, .. } => {
+                CarrierDecision::Join { carrier: id, backup, answer, rest, .. } => {
                     carrier.push(answer);
                     (id, backup, rest)
                 }
@@ -267,8 +267,10 @@ impl Host {
 
     /// Records the largest payload that arrived on a connection.
     pub(super) fn measure(&mut self, frame: &Frame) {
-        let Some(segment) = Segment::of(frame) else { return };
-        let Segment { link, payload, ports: [from, to], .. } = segment;
+        let Some(segment) = TcpSegment::parse(frame) else {
+            return;
+        };
+        let TcpSegment { link, payload, ports: [from, to], .. } = segment;
         let port = if self.side == Side::Client { to } else { from };
         let stack = &self.stack;
         let is_its = |carrier: &&mut Carrier| {

@@ -9,7 +9,7 @@ use hawser_race::{
 };
 use hawser_time::Instant;
 
-use super::Host;
+use super::SimHost;
 use crate::sim::side::Side;
 
 /// A running race for the carrier with this number.
@@ -20,7 +20,7 @@ pub(super) struct Racing {
     attempts: BTreeMap<Handle, CandidateId>,
 }
 
-impl Host {
+impl SimHost {
     /// Races the links, in their order, for a carrier.
     pub(super) fn begin_race(&mut self, id: CarrierId, profile: Profile) {
         let race = Race::new(profile, Request::default(), Questions::default(), self.now);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Files;
 use super::variables::Shown;
-use crate::debug::{Answer, Command, Debugger, Move, Reason, Stop, Value as Inner, What};
+use crate::debug::{Answer, BreakCondition, Command, Debugger, Move, Reason, Stop, TraceValue as Inner};
 
 /// The first number of frames for hosts that are not processing an event.
 const FIRST_IDLE_FRAME: u64 = 1000;
@@ -164,15 +164,15 @@ impl<'a> Adapter<'a> {
             "configurationDone" | "pause" => Ok(Value::Null),
             "setBreakpoints" => self.set_breakpoints(arguments),
             "setFunctionBreakpoints" => {
-                let event = |item: &Value| Some(What::Event(item["name"].as_str()?.to_owned()));
+                let event = |item: &Value| Some(BreakCondition::Event(item["name"].as_str()?.to_owned()));
                 Ok(self.set_list("functions", &arguments["breakpoints"], event))
             }
             "setDataBreakpoints" => {
-                let field = |item: &Value| Some(What::Field(item["dataId"].as_str()?.to_owned()));
+                let field = |item: &Value| Some(BreakCondition::Field(item["dataId"].as_str()?.to_owned()));
                 Ok(self.set_list("data", &arguments["breakpoints"], field))
             }
             "setExceptionBreakpoints" => {
-                let assert = |item: &Value| (item == "assert").then_some(What::Assert);
+                let assert = |item: &Value| (item == "assert").then_some(BreakCondition::Assert);
                 Ok(self.set_list("exceptions", &arguments["filters"], assert))
             }
             "dataBreakpointInfo" => Ok(self.data_breakpoint(arguments)),
@@ -219,7 +219,7 @@ impl<'a> Adapter<'a> {
         let known = self.file(&path).unwrap_or_else(|| path.clone());
         let first_line = self.first_line;
         let line = move |item: &Value| {
-            Some(What::Line {
+            Some(BreakCondition::Line {
                 file: Some(known.clone()),
                 line: u32::try_from(item["line"].as_i64()? + 1 - first_line).ok()?,
             })
@@ -245,7 +245,12 @@ impl<'a> Adapter<'a> {
     }
 
     /// Replaces the breakpoints of a list.
-    fn set_list(&mut self, list: &str, items: &Value, what: impl Fn(&Value) -> Option<What>) -> Value {
+    fn set_list(
+        &mut self,
+        list: &str,
+        items: &Value,
+        what: impl Fn(&Value) -> Option<BreakCondition>,
+    ) -> Value {
         let Some(debugger) = &mut self.debugger else {
             return Value::Null;
         };
@@ -265,7 +270,7 @@ impl<'a> Adapter<'a> {
                 Ok(breakpoint) => {
                     self.set.push((list.to_owned(), breakpoint.number));
                     let mut shown = json!({ "id": breakpoint.number, "verified": true });
-                    if let What::Line { line, .. } = breakpoint.what {
+                    if let BreakCondition::Line { line, .. } = breakpoint.what {
                         shown["line"] = json!(i64::from(line) - 1 + self.first_line);
                     }
                     shown

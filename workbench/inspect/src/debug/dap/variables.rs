@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::debug::Value;
+use crate::debug::TraceValue;
 
 /// The groups of variables shown since the last stop. A reference is an index plus 1.
 #[derive(Default)]
@@ -12,7 +12,7 @@ pub(super) struct Shown(Vec<Group>);
 struct Group {
     /// The type of the context to which the variables belong, if any.
     context: Option<String>,
-    variables: Vec<(String, Value)>,
+    variables: Vec<(String, TraceValue)>,
 }
 
 impl Shown {
@@ -22,7 +22,7 @@ impl Shown {
     }
 
     /// Stores variables. Returns their reference, or 0 if the list is empty.
-    pub(super) fn keep(&mut self, context: Option<String>, variables: Vec<(String, Value)>) -> usize {
+    pub(super) fn keep(&mut self, context: Option<String>, variables: Vec<(String, TraceValue)>) -> usize {
         if variables.is_empty() {
             return 0;
         }
@@ -47,13 +47,13 @@ impl Shown {
     }
 
     /// Stores the members of a value. Returns their reference, or 0 for a value without members.
-    pub(super) fn keep_inside(&mut self, value: Value) -> usize {
+    pub(super) fn keep_inside(&mut self, value: TraceValue) -> usize {
         match value {
-            Value::Fields(fields) => {
+            TraceValue::Fields(fields) => {
                 let named = fields.into_iter().map(|(name, value)| (name.to_string(), value));
                 self.keep(None, named.collect())
             }
-            Value::List(elements, _) => {
+            TraceValue::List(elements, _) => {
                 let numbered = elements.into_iter().enumerate();
                 let numbered = numbered.map(|(number, element)| (format!("[{number}]"), element));
                 self.keep(None, numbered.collect())

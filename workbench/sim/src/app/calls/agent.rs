@@ -18,8 +18,8 @@ use hawser_time::Instant;
 
 use self::framed::Framed;
 use self::streamed::Streamed;
-use super::Ledger;
-use super::content::Known;
+use super::CallTable;
+use super::content::MessageId;
 use crate::app::Application;
 use crate::trace::Trace;
 
@@ -30,18 +30,18 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// An incoming call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Serving {
+enum IncomingCall {
     /// Its message has not been read yet.
     Coming,
     /// Its reply has not been handed over yet: the caller, and the message to which it replies.
-    Replying(usize, Known),
+    Replying(usize, MessageId),
     /// Its reply has been handed over.
-    Replied(usize, Known),
+    Replied(usize, MessageId),
 }
 
 /// The application of a flow on one host.
 pub struct Agent {
-    ledger: Rc<RefCell<Ledger>>,
+    ledger: Rc<RefCell<CallTable>>,
     host: usize,
     local: SocketAddr,
     /// Its index among the callers, if it makes calls.
@@ -57,7 +57,7 @@ pub struct Agent {
     /// Failed calls, with the times at which they are retried.
     again: BTreeSet<(Instant, u32)>,
     under_way: BTreeMap<Handle, u32>,
-    serving: BTreeMap<Handle, Serving>,
+    serving: BTreeMap<Handle, IncomingCall>,
     /// Set if there was no room. The inner time is that of the next try if no notice will follow.
     blocked: Option<Option<Instant>>,
     /// The reason why it has no endpoint.
@@ -72,7 +72,7 @@ pub struct Agent {
 impl Agent {
     /// Creates the application of a host whose endpoint is at `local`.
     #[must_use]
-    pub fn new(ledger: &Rc<RefCell<Ledger>>, host: usize, local: SocketAddr) -> Agent {
+    pub fn new(ledger: &Rc<RefCell<CallTable>>, host: usize, local: SocketAddr) -> Agent {
         let known = ledger.borrow();
         let callers = &known.plan().callers;
         let caller = callers.iter().position(|caller| caller.host == host);
@@ -124,7 +124,7 @@ impl Agent {
             streamed.note(stack, now, handle, notice);
         } else if let Notice::Accepted(child) = notice {
             stack.accept(handle);
-            self.serving.insert(child, Serving::Coming);
+            self.serving.insert(child, IncomingCall::Coming);
             self.serve(now, child, stack, trace);
         } else if self.endpoint == Some(handle) {
             self.on_endpoint(notice);
@@ -208,7 +208,7 @@ impl Agent {
         };
         let mut ledger = self.ledger.borrow_mut();
         let flow = ledger.plan().flow;
-        if serving == Serving::Coming {
+        if serving == IncomingCall::Coming {
             if !matches!(stack.recv_message(now, handle, &mut self.message), Ok(true)) {
                 return;
             }
@@ -217,7 +217,7 @@ impl Agent {
             let came = ledger.arrive(self.host, stack.peer(handle), &self.message, now);
             match came {
                 Some((caller, known)) if ledger.plan().reply.is_some() => {
-                    self.serving.insert(handle, Serving::Replying(caller, known));
+                    self.serving.insert(handle, IncomingCall::Replying(caller, known));
                 }
                 Some(_) => {
                     self.serving.remove(&handle);
@@ -230,20 +230,20 @@ impl Agent {
                 }
             }
         }
-        let Some(Serving::Replying(caller, known)) = self.serving.get(&handle).copied() else {
+        let Some(IncomingCall::Replying(caller, known)) = self.serving.get(&handle).copied() else {
             return;
         };
         ledger.write_reply(known, &mut self.outgoing);
         match stack.send_message(now, handle, &self.outgoing) {
             Ok(true) => {
                 ledger.replied(caller);
-                self.serving.insert(handle, Serving::Replied(caller, known));
+                self.serving.insert(handle, IncomingCall::Replied(caller, known));
             }
             // The reply does not fit yet; a notice follows.
             Ok(false) => {}
             Err(error) => {
                 ledger.blame(caller, now, format!("a reply was refused: {error}"));
-                self.serving.insert(handle, Serving::Replied(caller, known));
+                self.serving.insert(handle, IncomingCall::Replied(caller, known));
             }
         }
     }
@@ -280,7 +280,7 @@ impl Agent {
 
     /// Opens its endpoint, or the sockets for calls over connections if the program offers only these.
     fn open(&mut self, now: Instant, stack: &mut Stack) {
-        let opened = match Carriage::of(stack.module()) {
+        let opened = match Carriage::from_module(stack.module()) {
             Some(Carriage::Framed) => self.open_framed(now, stack),
             Some(Carriage::Native) => stack
                 .listen(now, self.local, BACKLOG)
@@ -483,9 +483,9 @@ impl Agent {
             return streamed.handle_for((of, wanted));
         }
         let mut serving = self.serving.iter();
-        let is_it = |serving: &Serving| match serving {
-            Serving::Coming => false,
-            Serving::Replying(caller, known) | Serving::Replied(caller, known) => {
+        let is_it = |serving: &IncomingCall| match serving {
+            IncomingCall::Coming => false,
+            IncomingCall::Replying(caller, known) | IncomingCall::Replied(caller, known) => {
                 (*caller, *known) == (of, wanted)
             }
         };
@@ -499,7 +499,7 @@ impl Agent {
         let ledger = self.ledger.borrow();
         let tally = ledger.tally(caller);
         let calls = ledger.plan().callers[caller].calls.clone();
-        let bytes = |calls: &[super::Planned]| calls.iter().map(|call| call.size).sum();
+        let bytes = |calls: &[super::PlannedCall]| calls.iter().map(|call| call.size).sum();
         let all: u64 = bytes(&ledger.plan().calls[calls.start as usize..calls.end as usize]);
         let is_own = self.caller == Some(caller);
         let waits_for = match ledger.oldest(caller) {

@@ -24,7 +24,7 @@ pub(in crate::app) static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 /// The identity of a message, as far as its length reveals it to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Known {
+pub(super) enum MessageId {
     /// The call and the attempt.
     Number {
         /// The call's number within the flow.
@@ -41,36 +41,36 @@ pub(super) enum Known {
     },
 }
 
-impl Known {
+impl MessageId {
     /// Returns the identity that a message of `len` bytes reveals for an attempt of a call.
-    pub(super) fn of(call: u32, attempt: u16, len: usize) -> Known {
+    pub(super) fn from_length(call: u32, attempt: u16, len: usize) -> MessageId {
         if len >= HEAD {
-            return Known::Number { call, attempt };
+            return MessageId::Number { call, attempt };
         }
-        Known::Part { bits: u64::from(call) & mask(len), len: len as u8 }
+        MessageId::Part { bits: u64::from(call) & mask(len), len: len as u8 }
     }
 
     /// Returns a number that is equal for all attempts, and for all calls with equal messages. It determines
     /// the reply's size.
     pub(super) fn call(self) -> u64 {
         match self {
-            Known::Number { call, .. } => u64::from(call),
-            Known::Part { bits, len } => bits | u64::from(len) << 60,
+            MessageId::Number { call, .. } => u64::from(call),
+            MessageId::Part { bits, len } => bits | u64::from(len) << 60,
         }
     }
 
     /// Returns the number from which the bytes of a message or reply of this length are made.
     fn number(self, len: usize) -> u64 {
         match self {
-            Known::Number { call, attempt } if len >= HEAD => u64::from(call) << 16 | u64::from(attempt),
-            Known::Number { call, .. } => u64::from(call),
-            Known::Part { .. } if len >= HEAD => self.call(),
-            Known::Part { bits, .. } => bits,
+            MessageId::Number { call, attempt } if len >= HEAD => u64::from(call) << 16 | u64::from(attempt),
+            MessageId::Number { call, .. } => u64::from(call),
+            MessageId::Part { .. } if len >= HEAD => self.call(),
+            MessageId::Part { bits, .. } => bits,
         }
     }
 
     /// Returns the identity that an incoming message claims.
-    fn read(message: &[u8], key: u64) -> Option<Known> {
+    fn read(message: &[u8], key: u64) -> Option<MessageId> {
         let len = message.len();
         let word = |bytes: &[u8]| {
             let mut word = [0; 8];
@@ -80,10 +80,10 @@ impl Known {
         };
         if len < HEAD {
             let bits = (word(message) ^ key) & mask(len);
-            return Some(Known::Part { bits, len: len as u8 });
+            return Some(MessageId::Part { bits, len: len as u8 });
         }
         let number = word(message) ^ key;
-        Some(Known::Number { call: u32::try_from(number >> 16).ok()?, attempt: number as u16 })
+        Some(MessageId::Number { call: u32::try_from(number >> 16).ok()?, attempt: number as u16 })
     }
 }
 
@@ -92,7 +92,7 @@ fn mask(len: usize) -> u64 {
 }
 
 /// Writes a message of `len` bytes.
-pub(super) fn write(known: Known, key: u64, len: usize, message: &mut Vec<u8>) {
+pub(super) fn write(known: MessageId, key: u64, len: usize, message: &mut Vec<u8>) {
     let number = known.number(len);
     message.clear();
     message.extend_from_slice(&head(number, key)[..len.min(HEAD)]);
@@ -106,7 +106,7 @@ pub(super) fn write(known: Known, key: u64, len: usize, message: &mut Vec<u8>) {
 }
 
 /// Returns true if a message equals this one.
-pub(super) fn is(known: Known, key: u64, len: usize, message: &[u8]) -> bool {
+pub(super) fn is(known: MessageId, key: u64, len: usize, message: &[u8]) -> bool {
     if message.len() != len {
         return false;
     }
@@ -131,8 +131,8 @@ fn head(number: u64, key: u64) -> [u8; HEAD] {
 }
 
 /// Returns the identity of an incoming message in a flow with this key, if all its bytes are correct.
-pub(super) fn recognize(message: &[u8], key: u64) -> Option<Known> {
-    Known::read(message, key).filter(|known| is(*known, key, message.len(), message))
+pub(super) fn recognize(message: &[u8], key: u64) -> Option<MessageId> {
+    MessageId::read(message, key).filter(|known| is(*known, key, message.len(), message))
 }
 
 fn place(number: u64, key: u64) -> usize {
@@ -155,7 +155,7 @@ mod tests {
 
     fn message(call: u32, attempt: u16, len: usize) -> Vec<u8> {
         let mut message = Vec::new();
-        write(Known::of(call, attempt, len), KEY, len, &mut message);
+        write(MessageId::from_length(call, attempt, len), KEY, len, &mut message);
         assert_eq!(message.len(), len);
         message
     }
@@ -164,7 +164,11 @@ mod tests {
     fn a_message_is_recognized_by_its_bytes() {
         for len in [1, 2, 7, 8, 9, 15, 16, 17, 1500, 65_521, 200_000] {
             let sent = message(77, 3, len);
-            assert_eq!(recognize(&sent, KEY), Some(Known::of(77, 3, len)), "{len}");
+            assert_eq!(
+                recognize(&sent, KEY),
+                Some(MessageId::from_length(77, 3, len)),
+                "{len}"
+            );
         }
     }
 
@@ -176,7 +180,7 @@ mod tests {
             change(&mut other);
             recognize(&other, KEY)
         };
-        let known = Known::of(5, 0, sent.len());
+        let known = MessageId::from_length(5, 0, sent.len());
         for at in [0, 9, 16, 70_000, 199_999] {
             assert_ne!(wrong(&|m| m[at] ^= 4), Some(known), "a bit of byte {at}");
         }
@@ -204,7 +208,13 @@ mod tests {
     fn short_messages_repeat_with_the_low_bytes_of_their_number() {
         assert_eq!(message(1, 0, 1), message(257, 2, 1));
         assert_ne!(message(1, 0, 2), message(257, 0, 2));
-        assert_eq!(Known::of(1, 0, 1).call(), Known::of(257, 0, 1).call());
-        assert_ne!(Known::of(1, 0, 1).call(), Known::of(1, 0, 2).call());
+        assert_eq!(
+            MessageId::from_length(1, 0, 1).call(),
+            MessageId::from_length(257, 0, 1).call()
+        );
+        assert_ne!(
+            MessageId::from_length(1, 0, 1).call(),
+            MessageId::from_length(1, 0, 2).call()
+        );
     }
 }

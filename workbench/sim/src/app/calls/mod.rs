@@ -1,8 +1,8 @@
 //! Calls: messages from endpoint to endpoint, to which the peer may reply.
 //!
-//! The hosts of a flow share a [`Ledger`]. The ledger checks that each message arrives at most once, whole,
-//! at the host for which it was meant. [`agent`] is the application on each host, and [`content`] makes the
-//! messages.
+//! The hosts of a flow share a [`CallTable`]. The ledger checks that each message arrives at most once,
+//! whole, at the host for which it was meant. [`agent`] is the application on each host, and [`content`]
+//! makes the messages.
 
 pub mod agent;
 pub(in crate::app) mod content;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use hawser_time::Instant;
 
 pub use self::agent::Agent;
-use self::content::Known;
+use self::content::MessageId;
 
 /// The maximum number of faults of one caller in a report.
 const FAULTS: usize = 4;
@@ -23,10 +23,10 @@ const REPLIES: u64 = 0x5245_504c_5945_5321;
 
 /// A planned call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedCall {
     /// The due time, counted from the start of the flow.
     pub due: Duration,
-    /// The server, as an index into [`Plan::servers`].
+    /// The server, as an index into [`CallPlan::servers`].
     pub server: usize,
     /// The message's size, in bytes.
     pub size: u64,
@@ -39,13 +39,13 @@ pub struct Caller {
     pub host: usize,
     /// The address of its endpoint.
     pub address: SocketAddr,
-    /// Its calls, as indices into [`Plan::calls`], in the order of their due times.
+    /// Its calls, as indices into [`CallPlan::calls`], in the order of their due times.
     pub calls: std::ops::Range<u32>,
 }
 
 /// The plan of a flow, shared by its hosts.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct CallPlan {
     /// The flow's number, for the trace.
     pub flow: usize,
     /// Determines the bytes of messages and the lengths of replies.
@@ -65,7 +65,7 @@ pub struct Plan {
     /// The hosts that are called: each host's number, and its endpoint.
     pub servers: Vec<(usize, SocketAddr)>,
     /// All planned calls.
-    pub calls: Vec<Planned>,
+    pub calls: Vec<PlannedCall>,
 }
 
 /// A completed call.
@@ -83,7 +83,7 @@ pub struct Call {
 
 /// The stage of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum CallPhase {
     /// It has not begun, or waits to be retried.
     Planned,
     UnderWay,
@@ -97,7 +97,7 @@ enum Stage {
 /// The progress of a call.
 #[derive(Clone, Copy, Debug)]
 struct Course {
-    stage: Stage,
+    stage: CallPhase,
     attempt: u16,
     /// True if the first attempt has reached its server.
     served: bool,
@@ -118,22 +118,22 @@ struct Alike {
 
 /// The totals of a caller's messages.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct MessageTotals {
     /// The number of messages that were handed over. The next two fields count those that their servers have
     /// read, and the bytes of these.
     pub begun: u64,
-    /// See [`Tally::begun`].
+    /// See [`MessageTotals::begun`].
     pub served: u64,
-    /// See [`Tally::begun`].
+    /// See [`MessageTotals::begun`].
     pub served_bytes: u64,
     /// The time at which the last of them was read.
     pub served_at: Option<Instant>,
     /// The number of replies that were handed over. The next two fields count those that arrived, and the
     /// bytes of these.
     pub replied: u64,
-    /// See [`Tally::replied`].
+    /// See [`MessageTotals::replied`].
     pub answered: u64,
-    /// See [`Tally::replied`].
+    /// See [`MessageTotals::replied`].
     pub answered_bytes: u64,
     /// The time at which the last of them was read.
     pub answered_at: Option<Instant>,
@@ -148,25 +148,25 @@ pub struct Tally {
 }
 
 /// The state of all calls of a flow.
-pub struct Ledger {
-    plan: Plan,
+pub struct CallTable {
+    plan: CallPlan,
     courses: Vec<Course>,
-    tallies: Vec<Tally>,
+    tallies: Vec<MessageTotals>,
     /// The served attempts other than the first.
     served: BTreeSet<(u32, u16)>,
     /// Short messages, by caller and server.
-    alike: BTreeMap<(usize, usize, Known), Alike>,
+    alike: BTreeMap<(usize, usize, MessageId), Alike>,
     by_address: BTreeMap<SocketAddr, usize>,
     /// Hosts that have been down, with the time of their last failure and whether they are still down.
     fallen: BTreeMap<usize, (Instant, bool)>,
 }
 
-impl Ledger {
+impl CallTable {
     /// Creates a ledger for a plan, with no call begun.
     #[must_use]
-    pub fn new(plan: Plan) -> Ledger {
+    pub fn new(plan: CallPlan) -> CallTable {
         let course = Course {
-            stage: Stage::Planned,
+            stage: CallPhase::Planned,
             attempt: 0,
             served: false,
             begun: plan.start,
@@ -174,9 +174,9 @@ impl Ledger {
             done: None,
         };
         let callers = plan.callers.iter().enumerate();
-        Ledger {
+        CallTable {
             courses: vec![course; plan.calls.len()],
-            tallies: vec![Tally::default(); plan.callers.len()],
+            tallies: vec![MessageTotals::default(); plan.callers.len()],
             served: BTreeSet::new(),
             alike: BTreeMap::new(),
             by_address: callers.map(|(number, caller)| (caller.address, number)).collect(),
@@ -187,13 +187,13 @@ impl Ledger {
 
     /// Returns the plan of the flow.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &CallPlan {
         &self.plan
     }
 
     /// Returns the totals of a caller's messages so far.
     #[must_use]
-    pub fn tally(&self, caller: usize) -> &Tally {
+    pub fn tally(&self, caller: usize) -> &MessageTotals {
         &self.tallies[caller]
     }
 
@@ -203,13 +203,13 @@ impl Ledger {
             .partition_point(|caller| caller.calls.end <= call)
     }
 
-    fn planned(&self, call: u32) -> &Planned {
+    fn planned(&self, call: u32) -> &PlannedCall {
         &self.plan.calls[call as usize]
     }
 
-    fn known(&self, call: u32) -> Known {
+    fn known(&self, call: u32) -> MessageId {
         let attempt = self.courses[call as usize].attempt;
-        Known::of(call, attempt, self.planned(call).size as usize)
+        MessageId::from_length(call, attempt, self.planned(call).size as usize)
     }
 
     /// Returns the address of the server of a call.
@@ -242,7 +242,7 @@ impl Ledger {
     fn alike(&mut self, call: u32) -> Option<&mut Alike> {
         let known = self.known(call);
         let key = (self.caller_of(call), self.planned(call).server, known);
-        matches!(known, Known::Part { .. }).then(|| self.alike.entry(key).or_default())
+        matches!(known, MessageId::Part { .. }).then(|| self.alike.entry(key).or_default())
     }
 
     fn begin(&mut self, call: u32, now: Instant) {
@@ -251,7 +251,7 @@ impl Ledger {
         }
         let caller = self.caller_of(call);
         let course = &mut self.courses[call as usize];
-        (course.stage, course.begun) = (Stage::UnderWay, now);
+        (course.stage, course.begun) = (CallPhase::UnderWay, now);
         if course.attempt == 0 {
             self.tallies[caller].begun += 1;
         }
@@ -265,7 +265,7 @@ impl Ledger {
         from: Option<SocketAddr>,
         message: &[u8],
         now: Instant,
-    ) -> Option<(usize, Known)> {
+    ) -> Option<(usize, MessageId)> {
         let caller = from.and_then(|from| self.by_address.get(&from).copied());
         let Some(caller) = caller else {
             let from = from.map_or_else(|| "nobody".to_owned(), |from| from.to_string());
@@ -286,18 +286,18 @@ impl Ledger {
     }
 
     /// Marks a caller's message as served, or returns the reason why it was not expected.
-    fn check(&mut self, host: usize, caller: usize, message: &[u8]) -> Result<Known, &'static str> {
+    fn check(&mut self, host: usize, caller: usize, message: &[u8]) -> Result<MessageId, &'static str> {
         const NONE: &str = "was never sent";
         const TWICE: &str = "was delivered twice";
         let known = content::recognize(message, self.plan.key).ok_or(NONE)?;
         match known {
-            Known::Number { call, attempt } => {
+            MessageId::Number { call, attempt } => {
                 if !self.plan.callers[caller].calls.contains(&call) {
                     return Err("belongs to another caller");
                 }
                 let (planned, course) = (self.plan.calls[call as usize], &mut self.courses[call as usize]);
-                let is_begun =
-                    attempt < course.attempt || attempt == course.attempt && course.stage != Stage::Planned;
+                let is_begun = attempt < course.attempt
+                    || attempt == course.attempt && course.stage != CallPhase::Planned;
                 if !is_begun || planned.size != message.len() as u64 {
                     return Err(NONE);
                 }
@@ -310,7 +310,7 @@ impl Ledger {
                 };
                 if is_new { Ok(known) } else { Err(TWICE) }
             }
-            Known::Part { .. } => {
+            MessageId::Part { .. } => {
                 let server = self
                     .plan
                     .servers
@@ -327,8 +327,8 @@ impl Ledger {
         }
     }
 
-    fn note_arrival(&mut self, caller: usize, known: Known, len: usize, now: Instant) {
-        if let Known::Number { call, .. } = known {
+    fn note_arrival(&mut self, caller: usize, known: MessageId, len: usize, now: Instant) {
+        if let MessageId::Number { call, .. } = known {
             self.courses[call as usize].read.get_or_insert(now);
         }
         let tally = &mut self.tallies[caller];
@@ -337,7 +337,7 @@ impl Ledger {
     }
 
     /// Returns the length of the reply to a message, in bytes; 0 if servers do not reply.
-    fn reply_len(&self, known: Known) -> usize {
+    fn reply_len(&self, known: MessageId) -> usize {
         let (min, max) = self.plan.reply.unwrap_or_default();
         let random = content::mix(known.call() ^ self.plan.key ^ REPLIES);
         let span = u128::from(max - min) + 1;
@@ -345,7 +345,7 @@ impl Ledger {
     }
 
     /// Writes the reply to a message.
-    fn write_reply(&self, known: Known, reply: &mut Vec<u8>) {
+    fn write_reply(&self, known: MessageId, reply: &mut Vec<u8>) {
         content::write(known, self.plan.key ^ REPLIES, self.reply_len(known), reply);
     }
 
@@ -357,7 +357,7 @@ impl Ledger {
     fn answer(&mut self, call: u32, reply: &[u8], now: Instant) {
         let (caller, known) = (self.caller_of(call), self.known(call));
         let len = reply.len();
-        if self.courses[call as usize].stage != Stage::UnderWay {
+        if self.courses[call as usize].stage != CallPhase::UnderWay {
             self.blame(
                 caller,
                 now,
@@ -368,55 +368,55 @@ impl Ledger {
             (tally.answered, tally.answered_bytes) = (tally.answered + 1, tally.answered_bytes + len as u64);
             tally.answered_at = Some(now);
             self.courses[call as usize].done = Some(now);
-            self.end(call, Stage::Done);
+            self.end(call, CallPhase::Done);
         } else {
             self.blame(
                 caller,
                 now,
                 format!("{len} bytes are not the reply to call {call}"),
             );
-            self.end(call, Stage::Failed);
+            self.end(call, CallPhase::Failed);
         }
     }
 
     /// Records that the program reported the end of a call.
     fn close(&mut self, call: u32, now: Instant) {
         let course = &mut self.courses[call as usize];
-        if course.stage != Stage::UnderWay {
+        if course.stage != CallPhase::UnderWay {
             return;
         }
         if self.plan.reply.is_none() {
             course.done = Some(now);
-            return self.end(call, Stage::Done);
+            return self.end(call, CallPhase::Done);
         }
         let caller = self.caller_of(call);
         self.blame(caller, now, format!("call {call} was closed without a reply"));
-        self.end(call, Stage::Failed);
+        self.end(call, CallPhase::Failed);
     }
 
     /// Records a failed attempt; returns the time at which the next one is due.
     fn fail(&mut self, call: u32, why: &str, now: Instant) -> Option<Instant> {
         let (caller, course) = (self.caller_of(call), self.courses[call as usize]);
-        if course.stage != Stage::UnderWay {
+        if course.stage != CallPhase::UnderWay {
             return None;
         }
         self.tallies[caller].failed += 1;
         let host = self.plan.servers[self.planned(call).server].0;
         if let (Some(retry), Some(next)) = (self.plan.retry, course.attempt.checked_add(1)) {
             let course = &mut self.courses[call as usize];
-            (course.stage, course.attempt) = (Stage::Planned, next);
+            (course.stage, course.attempt) = (CallPhase::Planned, next);
             return Some(now + retry);
         }
         if self.fallen.get(&host).is_some_and(|(at, _)| *at >= course.begun) {
-            self.end(call, Stage::Excused);
+            self.end(call, CallPhase::Excused);
         } else {
             self.blame(caller, now, format!("call {call}: {why}"));
-            self.end(call, Stage::Failed);
+            self.end(call, CallPhase::Failed);
         }
         None
     }
 
-    fn end(&mut self, call: u32, stage: Stage) {
+    fn end(&mut self, call: u32, stage: CallPhase) {
         let caller = self.caller_of(call);
         self.courses[call as usize].stage = stage;
         self.tallies[caller].over += 1;
@@ -447,8 +447,8 @@ impl Ledger {
         self.fallen.insert(host, (now, true));
         for call in 0..self.courses.len() as u32 {
             let is_own = self.plan.callers[self.caller_of(call)].host == host;
-            if is_own && self.courses[call as usize].stage == Stage::UnderWay {
-                self.end(call, Stage::Excused);
+            if is_own && self.courses[call as usize].stage == CallPhase::UnderWay {
+                self.end(call, CallPhase::Excused);
             }
             let is_called = self.plan.servers[self.planned(call).server].0 == host;
             self.courses[call as usize].served &= !is_called;
@@ -477,7 +477,7 @@ impl Ledger {
             let server = self.plan.servers[self.planned(*call).server].0;
             matches!(
                 self.courses[*call as usize].stage,
-                Stage::Planned | Stage::UnderWay
+                CallPhase::Planned | CallPhase::UnderWay
             ) && !is_down(&server)
         };
         calls.filter(waits).count() as u64
@@ -489,7 +489,7 @@ impl Ledger {
         calls.find(|call| {
             matches!(
                 self.courses[*call as usize].stage,
-                Stage::Planned | Stage::UnderWay
+                CallPhase::Planned | CallPhase::UnderWay
             )
         })
     }

@@ -10,14 +10,14 @@ fn address(host: u8) -> SocketAddr {
 }
 
 /// Returns a ledger in which hosts 0 and 1 call host 2 or 3, with these sizes each.
-fn ledger(sizes: &[u64], reply: Option<(u64, u64)>) -> Ledger {
+fn ledger(sizes: &[u64], reply: Option<(u64, u64)>) -> CallTable {
     let calls = |server| {
         sizes
             .iter()
-            .map(move |size| Planned { due: Duration::ZERO, server, size: *size })
+            .map(move |size| PlannedCall { due: Duration::ZERO, server, size: *size })
     };
     let count = sizes.len() as u32;
-    Ledger::new(Plan {
+    CallTable::new(CallPlan {
         flow: 0,
         key: KEY,
         start: START,
@@ -34,14 +34,14 @@ fn ledger(sizes: &[u64], reply: Option<(u64, u64)>) -> Ledger {
     })
 }
 
-fn begin(ledger: &mut Ledger, call: u32) -> Vec<u8> {
+fn begin(ledger: &mut CallTable, call: u32) -> Vec<u8> {
     let mut message = Vec::new();
     ledger.write(call, &mut message);
     ledger.begin(call, START);
     message
 }
 
-fn fault(ledger: &Ledger, caller: usize) -> String {
+fn fault(ledger: &CallTable, caller: usize) -> String {
     ledger.faults(caller).first().cloned().unwrap_or_default()
 }
 
@@ -129,7 +129,7 @@ fn a_failed_call_is_made_again_and_may_have_been_served_before() {
     let second = begin(&mut ledger, 0);
     assert_ne!(first, second, "attempts differ");
     let arrive =
-        |ledger: &mut Ledger, message: &[u8]| ledger.arrive(2, Some(address(0)), message, START).is_some();
+        |ledger: &mut CallTable, message: &[u8]| ledger.arrive(2, Some(address(0)), message, START).is_some();
     assert!(arrive(&mut ledger, &second) && arrive(&mut ledger, &first));
     assert!(!arrive(&mut ledger, &second), "twice");
 }
@@ -159,7 +159,7 @@ fn a_restarted_server_may_repeat_or_fail_a_call() {
     let mut ledger = ledger(&[100, 2], Some((1, 1)));
     let messages = [0, 1].map(|call| begin(&mut ledger, call));
     let arrive =
-        |ledger: &mut Ledger, message: &[u8]| ledger.arrive(2, Some(address(0)), message, START).is_some();
+        |ledger: &mut CallTable, message: &[u8]| ledger.arrive(2, Some(address(0)), message, START).is_some();
     assert!(messages.iter().all(|message| arrive(&mut ledger, message)));
     ledger.fall(2, START, false);
     assert_eq!(ledger.left(0), 0, "nobody waits for a host that is down");

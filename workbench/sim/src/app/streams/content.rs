@@ -3,7 +3,7 @@
 //! The data from the end that opens a stream begins with a few bytes that identify the stream. The rest, and
 //! all data of the other end, is a piece of the same pattern that messages use, from a position of its own.
 
-use crate::app::Side;
+use crate::app::FlowSide;
 use crate::app::calls::content::{BYTES, PATTERN, mix};
 
 /// The number of bytes that identify a stream.
@@ -11,31 +11,31 @@ pub(super) const HEAD: usize = 8;
 
 /// The content of one direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct StreamContent {
     head: Option<[u8; HEAD]>,
     place: usize,
 }
 
-impl Text {
+impl StreamContent {
     /// Returns the content sent by the opener of the stream with this number, in a connection with this key.
-    pub(super) fn with_head(key: u64, opener: Side, index: u64) -> Text {
+    pub(super) fn with_head(key: u64, opener: FlowSide, index: u64) -> StreamContent {
         let number = index << 1 | opener as u64;
-        Text { head: Some((number ^ key).to_le_bytes()), place: place(number, key) }
+        StreamContent { head: Some((number ^ key).to_le_bytes()), place: place(number, key) }
     }
 
     /// Returns the content sent by the other end.
-    pub(super) fn without_head(key: u64, opener: Side, index: u64) -> Text {
+    pub(super) fn without_head(key: u64, opener: FlowSide, index: u64) -> StreamContent {
         let number = index << 1 | opener as u64;
-        Text { head: None, place: place(number, !key) }
+        StreamContent { head: None, place: place(number, !key) }
     }
 
     /// Identifies a stream by its first bytes.
-    pub(super) fn opener(key: u64, head: [u8; HEAD]) -> Option<(Side, u64)> {
+    pub(super) fn opener(key: u64, head: [u8; HEAD]) -> Option<(FlowSide, u64)> {
         let number = u64::from_le_bytes(head) ^ key;
         let opener = if number & 1 == 0 {
-            Side::Client
+            FlowSide::Client
         } else {
-            Side::Server
+            FlowSide::Server
         };
         // A valid number is far smaller than random bytes would give.
         (number >> 33 == 0).then_some((opener, number >> 1))
@@ -94,13 +94,13 @@ mod tests {
     fn contents_are_independent_of_splits_and_differ_by_stream() {
         let len = 70_000;
         let texts = [
-            Text::with_head(5, Side::Client, 0),
-            Text::without_head(5, Side::Client, 0),
-            Text::with_head(5, Side::Server, 0),
-            Text::with_head(5, Side::Client, 1),
-            Text::with_head(6, Side::Client, 0),
+            StreamContent::with_head(5, FlowSide::Client, 0),
+            StreamContent::without_head(5, FlowSide::Client, 0),
+            StreamContent::with_head(5, FlowSide::Server, 0),
+            StreamContent::with_head(5, FlowSide::Client, 1),
+            StreamContent::with_head(6, FlowSide::Client, 0),
         ];
-        let whole = |text: &Text| {
+        let whole = |text: &StreamContent| {
             let mut bytes = vec![0; len];
             text.fill(0, &mut bytes);
             bytes

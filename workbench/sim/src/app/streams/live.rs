@@ -4,8 +4,8 @@ use hawser_engine::{Errno, Notice};
 use hawser_time::Instant;
 
 use super::content::HEAD;
-use super::plan::{Fate, Half, Planned};
-use crate::app::Side;
+use super::plan::{DirectionEnd, Half, PlannedStream};
+use crate::app::FlowSide;
 
 /// The state of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +36,17 @@ pub(super) enum Reading {
 }
 
 /// A stream's entry in the plan.
-pub(super) struct Known {
-    pub(super) opener: Side,
+pub(super) struct PlannedEntry {
+    pub(super) opener: FlowSide,
     pub(super) index: usize,
-    pub(super) planned: Planned,
+    pub(super) planned: PlannedStream,
 }
 
 /// A stream at one end.
-pub(super) struct Live {
+pub(super) struct LiveStream {
     /// Its entry in the plan. For a stream that the peer has opened, it is set once the first bytes have
     /// arrived.
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<PlannedEntry>,
     /// The identifying bytes that have arrived so far.
     pub(super) head: Vec<u8>,
     pub(super) sending: Sending,
@@ -63,9 +63,9 @@ pub(super) struct Live {
 /// Describes an invalid notice.
 pub(super) type Blame = Option<String>;
 
-impl Live {
+impl LiveStream {
     /// Returns the data that this end sends on the stream.
-    pub(super) fn outgoing(&self, side: Side) -> Option<Half> {
+    pub(super) fn outgoing(&self, side: FlowSide) -> Option<Half> {
         let known = self.known.as_ref()?;
         match known.opener == side {
             true => Some(known.planned.there),
@@ -74,7 +74,7 @@ impl Live {
     }
 
     /// Returns the data that this end receives.
-    pub(super) fn incoming(&self, side: Side) -> Option<Half> {
+    pub(super) fn incoming(&self, side: FlowSide) -> Option<Half> {
         let known = self.known.as_ref()?;
         match known.opener == side {
             true => known.planned.back,
@@ -83,7 +83,7 @@ impl Live {
     }
 
     /// Returns the stream's name for messages.
-    pub(super) fn name(&self, side: Side) -> String {
+    pub(super) fn name(&self, side: FlowSide) -> String {
         match &self.known {
             Some(known) => name(known.opener, known.index),
             None => format!("a stream that the {} has opened", word(side.other())),
@@ -91,7 +91,7 @@ impl Live {
     }
 
     /// Processes a notice; `readable` bytes wait.
-    pub(super) fn on_notice(&mut self, side: Side, notice: Notice, readable: u64) -> Blame {
+    pub(super) fn on_notice(&mut self, side: FlowSide, notice: Notice, readable: u64) -> Blame {
         let what = match notice {
             Notice::Eof => "EOF",
             Notice::Closed => "CLOSED",
@@ -126,7 +126,7 @@ impl Live {
         }
     }
 
-    fn on_end(&mut self, side: Side, len: u64) -> Blame {
+    fn on_end(&mut self, side: FlowSide, len: u64) -> Blame {
         match self.reading {
             Reading::Open => {
                 self.reading = Reading::Ended(len);
@@ -141,7 +141,7 @@ impl Live {
     }
 
     /// Checks that all bytes are present at the end of the stream, once their number is known.
-    pub(super) fn check_end(&self, side: Side) -> Blame {
+    pub(super) fn check_end(&self, side: FlowSide) -> Blame {
         let Reading::Ended(len) = self.reading else {
             return None;
         };
@@ -154,14 +154,14 @@ impl Live {
             return Some(format!("EOF was reported after {len} of {} bytes", half.total));
         }
         match half.fate {
-            Fate::Reset { after, .. } if after < half.total => {
+            DirectionEnd::Reset { after, .. } if after < half.total => {
                 Some("EOF was reported, and the stream was reset before its end".to_owned())
             }
-            Fate::Reset { .. } | Fate::Whole | Fate::Stop { .. } => None,
+            DirectionEnd::Reset { .. } | DirectionEnd::Whole | DirectionEnd::Stop { .. } => None,
         }
     }
 
-    fn on_reset(&mut self, side: Side, reason: u64) -> Blame {
+    fn on_reset(&mut self, side: FlowSide, reason: u64) -> Blame {
         match self.reading {
             Reading::Open => {}
             Reading::Stopped => return None,
@@ -173,17 +173,17 @@ impl Live {
         match self.incoming(side).map(|half| half.fate) {
             // The reason will identify the stream.
             None => None,
-            Some(Fate::Reset { reason: wanted, .. }) if wanted == reason => None,
-            Some(Fate::Reset { reason: wanted, .. }) => Some(format!(
+            Some(DirectionEnd::Reset { reason: wanted, .. }) if wanted == reason => None,
+            Some(DirectionEnd::Reset { reason: wanted, .. }) => Some(format!(
                 "RESET was reported with reason {reason}, and it was {wanted}"
             )),
-            Some(Fate::Whole | Fate::Stop { .. }) => {
+            Some(DirectionEnd::Whole | DirectionEnd::Stop { .. }) => {
                 Some("RESET was reported, but the stream was not reset".to_owned())
             }
         }
     }
 
-    fn on_stopped(&mut self, side: Side, reason: u64) -> Blame {
+    fn on_stopped(&mut self, side: FlowSide, reason: u64) -> Blame {
         if self.stopped_for.is_some() {
             return Some("STOPPED was reported twice".to_owned());
         }
@@ -194,14 +194,14 @@ impl Live {
     }
 
     /// Checks that the peer stopped the stream as planned, if it did, once the stream is identified.
-    pub(super) fn check_stopped(&self, side: Side) -> Blame {
+    pub(super) fn check_stopped(&self, side: FlowSide) -> Blame {
         let reason = self.stopped_for?;
         match self.outgoing(side).map(|half| half.fate) {
-            Some(Fate::Stop { reason: wanted, .. }) if wanted == reason => None,
-            Some(Fate::Stop { reason: wanted, .. }) => Some(format!(
+            Some(DirectionEnd::Stop { reason: wanted, .. }) if wanted == reason => None,
+            Some(DirectionEnd::Stop { reason: wanted, .. }) => Some(format!(
                 "STOPPED was reported with reason {reason}, and it was {wanted}"
             )),
-            Some(Fate::Whole | Fate::Reset { .. }) => {
+            Some(DirectionEnd::Whole | DirectionEnd::Reset { .. }) => {
                 Some("STOPPED was reported, but the other end has not stopped it".to_owned())
             }
             None => Some("STOPPED was reported where only the other end sends".to_owned()),
@@ -218,7 +218,7 @@ impl Live {
 
     /// Returns true if no data is missing in case the connection is over. The other end may already be done
     /// with the stream.
-    pub(super) fn is_settled(&self, side: Side) -> bool {
+    pub(super) fn is_settled(&self, side: FlowSide) -> bool {
         if self.known.is_none() {
             // It is one of the streams that are reset; otherwise, the absence of its planned stream is
             // detected.
@@ -240,7 +240,7 @@ impl Live {
     }
 
     /// Describes the events that it waits for.
-    pub(super) fn waits_for(&self, side: Side) -> String {
+    pub(super) fn waits_for(&self, side: FlowSide) -> String {
         let mut waits = Vec::new();
         if let Some(half) = self.outgoing(side).filter(|_| self.sending == Sending::Open) {
             waits.push(match (self.sent, half.to_send()) {
@@ -266,13 +266,13 @@ impl Live {
 }
 
 /// Returns the name of a stream.
-pub(super) fn name(opener: Side, index: usize) -> String {
+pub(super) fn name(opener: FlowSide, index: usize) -> String {
     format!("stream {index} of the {}", word(opener))
 }
 
-pub(super) fn word(side: Side) -> &'static str {
+pub(super) fn word(side: FlowSide) -> &'static str {
     match side {
-        Side::Client => "client",
-        Side::Server => "server",
+        FlowSide::Client => "client",
+        FlowSide::Server => "server",
     }
 }

@@ -18,9 +18,9 @@ use hawser_time::Instant;
 use serde::Serialize;
 
 use self::content::HEAD;
-use self::live::{Known, Live, Reading, Sending, name, word};
-use self::plan::{Fate, Half};
-use super::Side;
+use self::live::{LiveStream, PlannedEntry, Reading, Sending, name, word};
+use self::plan::{DirectionEnd, Half};
+use super::FlowSide;
 use crate::trace::Trace;
 
 pub use self::plan::{Agreed, Settings};
@@ -42,9 +42,9 @@ pub struct StreamsReport {
 }
 
 /// The streams of a connection at one of its ends.
-pub(crate) struct Streams {
+pub(crate) struct ConnectionStreams {
     agreed: Arc<Agreed>,
-    side: Side,
+    side: FlowSide,
     /// The flow, for the trace.
     flow: usize,
     /// The number of its own streams that it has opened.
@@ -55,7 +55,7 @@ pub(crate) struct Streams {
     over: usize,
     /// True for each of the peer's streams that has arrived.
     seen: Vec<bool>,
-    live: BTreeMap<Handle, Live>,
+    live: BTreeMap<Handle, LiveStream>,
     /// Streams that have work to do.
     due: BTreeSet<Handle>,
     /// Handles that were added (`true`) or released (`false`).
@@ -85,10 +85,10 @@ pub(crate) struct Around<'a> {
     pub(crate) budget: u64,
 }
 
-impl Streams {
+impl ConnectionStreams {
     /// Creates the streams of one end; `flow` is for the trace.
-    pub(crate) fn new(agreed: Arc<Agreed>, side: Side, flow: usize) -> Streams {
-        Streams {
+    pub(crate) fn new(agreed: Arc<Agreed>, side: FlowSide, flow: usize) -> ConnectionStreams {
+        ConnectionStreams {
             seen: vec![false; agreed.of[side.other() as usize].len()],
             agreed,
             side,
@@ -210,7 +210,7 @@ impl Streams {
 
     /// Returns true if all its own streams have been opened, and all data has been handed over.
     pub(crate) fn has_sent(&self) -> bool {
-        let is_sent = |stream: &Live| !matches!(stream.sending, Sending::Open);
+        let is_sent = |stream: &LiveStream| !matches!(stream.sending, Sending::Open);
         self.opened == self.mine() && self.live.values().all(is_sent)
     }
 
@@ -256,7 +256,7 @@ impl Streams {
 
     /// Returns the maximum number of bytes that it sends, and that it receives.
     pub(crate) fn limit(&self) -> [u64; 2] {
-        let sum = |side: Side, of: fn(&plan::Planned) -> Option<Half>| -> u64 {
+        let sum = |side: FlowSide, of: fn(&plan::PlannedStream) -> Option<Half>| -> u64 {
             let halves = self.agreed.of[side as usize].iter().filter_map(of);
             halves.map(|half| half.to_send()).sum()
         };
@@ -323,10 +323,10 @@ impl Streams {
         &mut self,
         now: Instant,
         handle: Handle,
-        known: Option<Known>,
+        known: Option<PlannedEntry>,
         (sending, reading): (Sending, Reading),
     ) {
-        let stream = Live {
+        let stream = LiveStream {
             known,
             head: Vec::new(),
             sending,
@@ -360,7 +360,7 @@ impl Streams {
             };
             match around.stack.open_stream(around.now, connection, direction) {
                 Ok(Some(handle)) => {
-                    let known = Known { opener: self.side, index: self.opened, planned };
+                    let known = PlannedEntry { opener: self.side, index: self.opened, planned };
                     self.opened += 1;
                     self.enter(around.now, handle, Some(known), (Sending::Open, reading));
                     self.due.remove(&handle);
@@ -401,7 +401,7 @@ impl Streams {
     }
 
     /// Ends a stream that is over and read to its end.
-    fn end(&mut self, now: Instant, stream: &Live) {
+    fn end(&mut self, now: Instant, stream: &LiveStream) {
         let is_settled = stream.is_settled(self.side);
         match stream.over {
             Some(Err(errno)) if !is_settled => {
@@ -423,7 +423,7 @@ impl Streams {
     }
 
     /// Reads the available data; returns true if the budget was too small for it.
-    fn read(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) -> bool {
+    fn read(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut LiveStream) -> bool {
         loop {
             if matches!(stream.reading, Reading::Stopped) {
                 return false;
@@ -438,7 +438,7 @@ impl Streams {
             let wanted = match (&stream.known, stream.incoming(self.side)) {
                 (None, _) => (HEAD - stream.head.len()) as u64,
                 (_, Some(half)) => match half.fate {
-                    Fate::Stop { after, .. } if stream.is_stoppable() => after - stream.received,
+                    DirectionEnd::Stop { after, .. } if stream.is_stoppable() => after - stream.received,
                     _ => u64::MAX,
                 },
                 // The plan has no data in this direction: any bytes are read, and detected below.
@@ -468,7 +468,7 @@ impl Streams {
     }
 
     /// Checks received bytes.
-    fn take(&mut self, stream: &mut Live, bytes: &[u8]) {
+    fn take(&mut self, stream: &mut LiveStream, bytes: &[u8]) {
         let offset = stream.received;
         stream.received += bytes.len() as u64;
         if stream.known.is_none() {
@@ -492,7 +492,7 @@ impl Streams {
     }
 
     /// Identifies a stream that the peer has opened by its first bytes.
-    fn know(&mut self, stream: &mut Live, named: Option<(Side, usize)>) {
+    fn know(&mut self, stream: &mut LiveStream, named: Option<(FlowSide, usize)>) {
         let Some((opener, index)) = named.filter(|(opener, _)| *opener != self.side) else {
             stream.known = None;
             stream.reading = Reading::Stopped;
@@ -508,7 +508,7 @@ impl Streams {
         // A stream that was stopped at once may have no sending side left when it is accepted.
         let may_send = planned.back.is_some();
         let has_to = planned.back.is_some_and(|half| !half.is_stopped());
-        stream.known = Some(Known { opener, index, planned });
+        stream.known = Some(PlannedEntry { opener, index, planned });
         let sends = stream.sending != Sending::Never;
         if sends && !may_send || has_to && !sends {
             let is = if may_send {
@@ -544,7 +544,7 @@ impl Streams {
     }
 
     /// Checks the bytes that arrived before the stream was identified: they must be its first ones.
-    fn check_head(&mut self, stream: &Live) {
+    fn check_head(&mut self, stream: &LiveStream) {
         let half = stream.incoming(self.side);
         if let Some(at) = half.and_then(|half| half.text.differs_at(0, &stream.head)) {
             let name = stream.name(self.side);
@@ -553,8 +553,9 @@ impl Streams {
     }
 
     /// Stops a stream once it has read as much as planned.
-    fn stop(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) -> bool {
-        let Some(Half { fate: Fate::Stop { after, reason, .. }, .. }) = stream.incoming(self.side) else {
+    fn stop(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut LiveStream) -> bool {
+        let Some(Half { fate: DirectionEnd::Stop { after, reason, .. }, .. }) = stream.incoming(self.side)
+        else {
             return false;
         };
         if !stream.is_stoppable() || stream.received < after {
@@ -567,7 +568,7 @@ impl Streams {
     }
 
     /// Hands over as much as there is room for; closes or resets the stream after the last byte.
-    fn write(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) {
+    fn write(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut LiveStream) {
         let Some(half) = stream
             .outgoing(self.side)
             .filter(|_| stream.sending == Sending::Open)
@@ -595,7 +596,7 @@ impl Streams {
             self.counts[0].sent += 1;
             around.stack.close(around.now, handle);
         }
-        if let Fate::Reset { reason, .. } = half.fate {
+        if let DirectionEnd::Reset { reason, .. } = half.fate {
             stream.sending = Sending::Reset;
             let result = around.stack.reset(around.now, handle, reason);
             self.note(stream, "reset", result);
@@ -603,7 +604,7 @@ impl Streams {
     }
 
     /// Records the first refused request. If the connection is gone, a notice reports that.
-    fn note(&mut self, stream: &Live, what: &str, result: Result<(), RequestError>) {
+    fn note(&mut self, stream: &LiveStream, what: &str, result: Result<(), RequestError>) {
         match result {
             Ok(()) | Err(RequestError::WouldBlock | RequestError::NotConnected) => {}
             Err(error) => {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::content::{HEAD, Text};
-use crate::app::Side;
+use super::content::{HEAD, StreamContent};
+use crate::app::FlowSide;
 use crate::rng::Rng;
 
 /// The maximum number of bits in reasons of resets and stops: as many as a variable-length integer has in
@@ -33,7 +33,7 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
     /// The streams that the client opens, and those that the server opens.
-    pub(super) of: [Vec<Planned>; 2],
+    pub(super) of: [Vec<PlannedStream>; 2],
     pub(super) concurrent: usize,
     /// Distinguishes these streams from those of other connections.
     pub(super) key: u64,
@@ -41,7 +41,7 @@ pub struct Agreed {
 
 /// A planned stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Planned {
+pub(super) struct PlannedStream {
     /// The opener's data: the bytes that identify the stream, and then its own.
     pub(super) there: Half,
     /// The other end's data, if it sends any.
@@ -53,13 +53,13 @@ pub(super) struct Planned {
 pub(super) struct Half {
     /// The number of bytes, including those that identify the stream.
     pub(super) total: u64,
-    pub(super) fate: Fate,
-    pub(super) text: Text,
+    pub(super) fate: DirectionEnd,
+    pub(super) text: StreamContent,
 }
 
 /// The manner in which a direction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum DirectionEnd {
     /// It is closed after its last byte.
     Whole,
     /// Its sender resets it with a reason, once it has handed over this many bytes. After the last byte, it
@@ -74,25 +74,25 @@ impl Half {
     /// Returns the maximum number of bytes that its reader can read.
     pub(super) fn limit(&self) -> u64 {
         match self.fate {
-            Fate::Reset { after, .. } => after,
-            Fate::Whole | Fate::Stop { .. } => self.total,
+            DirectionEnd::Reset { after, .. } => after,
+            DirectionEnd::Whole | DirectionEnd::Stop { .. } => self.total,
         }
     }
 
     /// Returns the maximum number of bytes that its sender hands over.
     pub(super) fn to_send(self) -> u64 {
         match self.fate {
-            Fate::Stop { waits: true, .. } => self.total - 1,
-            Fate::Whole | Fate::Reset { .. } | Fate::Stop { .. } => self.limit(),
+            DirectionEnd::Stop { waits: true, .. } => self.total - 1,
+            DirectionEnd::Whole | DirectionEnd::Reset { .. } | DirectionEnd::Stop { .. } => self.limit(),
         }
     }
 
     pub(super) fn is_reset(&self) -> bool {
-        matches!(self.fate, Fate::Reset { .. })
+        matches!(self.fate, DirectionEnd::Reset { .. })
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        matches!(self.fate, Fate::Stop { .. })
+        matches!(self.fate, DirectionEnd::Stop { .. })
     }
 }
 
@@ -103,22 +103,23 @@ impl Agreed {
         let rng = &mut Rng::new(seed, &format!("{label}/streams"));
         let key = rng.bits();
         let mut reasons = BTreeSet::new();
-        let of = [Side::Client, Side::Server].map(|opener| {
+        let of = [FlowSide::Client, FlowSide::Server].map(|opener| {
             let count = settings.counts[opener as usize];
             let each = 0..count;
             each.map(|index| {
                 // The last stream shows the other end that no more follow.
                 let is_last = index + 1 == count;
                 let is_one_way = rng.chance(settings.one_way);
-                let mut half = |(min, max), text: Text| {
+                let mut half = |(min, max), text: StreamContent| {
                     let total = rng.between(min, max) + text.head_len();
                     let fate = fate(settings, (total, text.head_len()), rng, &mut reasons);
-                    let fate = if is_last { Fate::Whole } else { fate };
+                    let fate = if is_last { DirectionEnd::Whole } else { fate };
                     Half { total, fate, text }
                 };
-                let there = half(settings.size, Text::with_head(key, opener, index));
-                let back = (!is_one_way).then(|| half(settings.back, Text::without_head(key, opener, index)));
-                Planned { there, back }
+                let there = half(settings.size, StreamContent::with_head(key, opener, index));
+                let back = (!is_one_way)
+                    .then(|| half(settings.back, StreamContent::without_head(key, opener, index)));
+                PlannedStream { there, back }
             })
             .collect()
         });
@@ -126,17 +127,17 @@ impl Agreed {
     }
 
     /// Returns the stream that begins with these bytes.
-    pub(super) fn named(&self, head: [u8; HEAD]) -> Option<(Side, usize)> {
-        let (opener, index) = Text::opener(self.key, head)?;
+    pub(super) fn named(&self, head: [u8; HEAD]) -> Option<(FlowSide, usize)> {
+        let (opener, index) = StreamContent::opener(self.key, head)?;
         let index = usize::try_from(index).ok()?;
         (index < self.of[opener as usize].len()).then_some((opener, index))
     }
 
     /// Returns the stream that its opener resets with this reason.
-    pub(super) fn reset_for(&self, opener: Side, wanted: u64) -> Option<usize> {
-        let is_it = |planned: &Planned| match planned.there.fate {
-            Fate::Reset { reason, .. } => reason == wanted,
-            Fate::Whole | Fate::Stop { .. } => false,
+    pub(super) fn reset_for(&self, opener: FlowSide, wanted: u64) -> Option<usize> {
+        let is_it = |planned: &PlannedStream| match planned.there.fate {
+            DirectionEnd::Reset { reason, .. } => reason == wanted,
+            DirectionEnd::Whole | DirectionEnd::Stop { .. } => false,
         };
         self.of[opener as usize].iter().position(is_it)
     }
@@ -144,7 +145,12 @@ impl Agreed {
 
 /// Draws the manner in which a direction ends. It has `total` bytes, of which the first `head` identify the
 /// stream.
-fn fate(settings: &Settings, (total, head): (u64, u64), rng: &mut Rng, reasons: &mut BTreeSet<u64>) -> Fate {
+fn fate(
+    settings: &Settings,
+    (total, head): (u64, u64),
+    rng: &mut Rng,
+    reasons: &mut BTreeSet<u64>,
+) -> DirectionEnd {
     let mut reason = |rng: &mut Rng| loop {
         // Small and large reasons, each used once.
         let bits = rng.between(4, REASON_BITS);
@@ -160,14 +166,14 @@ fn fate(settings: &Settings, (total, head): (u64, u64), rng: &mut Rng, reasons: 
             rng.between(0, total)
         };
         let reason = reason(rng);
-        return Fate::Reset { after, reason };
+        return DirectionEnd::Reset { after, reason };
     }
     if rng.chance(settings.stop) {
         let waits = total > head && rng.chance(0.6);
         let after = rng.between(head, total - u64::from(waits));
-        return Fate::Stop { after, reason: reason(rng), waits };
+        return DirectionEnd::Stop { after, reason: reason(rng), waits };
     }
-    Fate::Whole
+    DirectionEnd::Whole
 }
 
 #[cfg(test)]
@@ -189,7 +195,7 @@ mod tests {
         let agreed = Agreed::draw(&SETTINGS, 1, "x");
         assert_eq!(agreed, Agreed::draw(&SETTINGS, 1, "x"));
         assert_ne!(agreed, Agreed::draw(&SETTINGS, 1, "y"));
-        let all: Vec<&Planned> = agreed.of.iter().flatten().collect();
+        let all: Vec<&PlannedStream> = agreed.of.iter().flatten().collect();
         let halves: Vec<Half> = all
             .iter()
             .flat_map(|planned| [Some(planned.there), planned.back])
@@ -203,19 +209,19 @@ mod tests {
         let reasons: BTreeSet<u64> = halves
             .iter()
             .filter_map(|half| match half.fate {
-                Fate::Reset { reason, .. } | Fate::Stop { reason, .. } => Some(reason),
-                Fate::Whole => None,
+                DirectionEnd::Reset { reason, .. } | DirectionEnd::Stop { reason, .. } => Some(reason),
+                DirectionEnd::Whole => None,
             })
             .collect();
         assert_eq!(
             reasons.len(),
-            halves.len() - count(&|half| half.fate == Fate::Whole)
+            halves.len() - count(&|half| half.fate == DirectionEnd::Whole)
         );
         assert!(
             agreed
                 .of
                 .iter()
-                .all(|of| of[of.len() - 1].there.fate == Fate::Whole)
+                .all(|of| of[of.len() - 1].there.fate == DirectionEnd::Whole)
         );
     }
 
@@ -223,12 +229,12 @@ mod tests {
     fn streams_are_identified_by_first_bytes_or_reset_reason() {
         let agreed = Agreed::draw(&SETTINGS, 1, "x");
         let mut resets = 0;
-        for opener in [Side::Client, Side::Server] {
+        for opener in [FlowSide::Client, FlowSide::Server] {
             for (index, planned) in agreed.of[opener as usize].iter().enumerate() {
                 let mut head = [0; HEAD];
                 planned.there.text.fill(0, &mut head);
                 assert_eq!(agreed.named(head), Some((opener, index)));
-                if let Fate::Reset { reason, .. } = planned.there.fate {
+                if let DirectionEnd::Reset { reason, .. } = planned.there.fate {
                     assert_eq!(agreed.reset_for(opener, reason), Some(index));
                     assert_eq!(agreed.reset_for(opener.other(), reason), None);
                     resets += 1;

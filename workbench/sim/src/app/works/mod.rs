@@ -16,25 +16,25 @@ use hawser_engine::verbs::{Device, Remote};
 use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
 
-use super::Side;
-use crate::scenario::Works;
+use super::FlowSide;
+use crate::scenario::WorksSpec;
 use crate::trace::Trace;
 
 pub use worker::Worker;
 
 /// The plan of one end.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct WorkPlan {
     /// The flow's number, for the trace.
     pub flow: usize,
     /// Its side of the flow.
-    pub side: Side,
+    pub side: FlowSide,
     /// The time at which it begins.
     pub at: Instant,
     /// The other end's address.
     pub remote: IpAddr,
     /// The works that it posts.
-    pub works: Works,
+    pub works: WorksSpec,
     /// The run's seed, which determines the works.
     pub seed: u64,
     /// Distinguishes its works from those of other ends.
@@ -43,14 +43,14 @@ pub struct Plan {
 
 /// The knowledge that both ends of a flow share, as if over a separate connection.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct WorkExchange {
     ends: [EndKnown; 2],
 }
 
 /// The knowledge about one end that its peer has.
 #[derive(Debug, Default)]
 struct EndKnown {
-    offer: Option<Offer>,
+    offer: Option<QueuePairAddress>,
     /// The expected content of its shared memory once all that its peer has posted is done.
     model: Vec<u8>,
     /// The messages that it has sent and its peer has not received, oldest first.
@@ -69,14 +69,14 @@ struct Message {
 
 /// The parameters that a peer needs to use a queue pair and its memory.
 #[derive(Clone, Copy, Debug)]
-struct Offer {
+struct QueuePairAddress {
     pair: u32,
     first_packet: u32,
     memory: Remote,
 }
 
 /// The shared knowledge of both ends of a flow.
-pub type Shared = Rc<RefCell<Known>>;
+pub type SharedExchange = Rc<RefCell<WorkExchange>>;
 
 /// The results of one end.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hawser_engine::verbs::{
-    Access, CompletionQueue, Connection, Device, MemoryRegion, Opcode, Operation, QueuePair, QueuePairConfig,
-    Remote, SendRequest, Slices, Status, VerbsError, WorkCompletion,
+    Access, CompletionQueue, ConnectionAttributes, Device, MemoryRegion, Opcode, QueuePair, QueuePairConfig,
+    Remote, SendRequest, Slices, Status, VerbsError, WorkCompletion, WorkOperation,
 };
 use hawser_engine::{Handle, Stack};
 use hawser_time::Instant;
 
-use super::{Message, Offer, Plan, Shared, Side, WorkerReport};
+use super::{FlowSide, Message, QueuePairAddress, SharedExchange, WorkPlan, WorkerReport};
 use crate::app::Application;
 use crate::rng::Rng;
 use crate::scenario::WorkKind;
@@ -32,10 +32,10 @@ const FAULTS_MAX: usize = 8;
 /// One end of a flow of works.
 #[derive(Debug)]
 pub struct Worker {
-    plan: Plan,
-    shared: Shared,
+    plan: WorkPlan,
+    shared: SharedExchange,
     rng: Rng,
-    ends: Option<Ends>,
+    ends: Option<DeviceObjects>,
     connected: bool,
     /// The time at which it finished, and the time at which it next checks its peer.
     done_at: Option<Instant>,
@@ -53,7 +53,7 @@ pub struct Worker {
 
 /// Its objects of the device.
 #[derive(Debug)]
-struct Ends {
+struct DeviceObjects {
     pair: QueuePair,
     queue: CompletionQueue,
     /// The memory for its own works, followed by the memory for messages.
@@ -77,7 +77,7 @@ struct Posted {
 impl Worker {
     /// Creates an end with a plan. Both ends of a flow share their knowledge.
     #[must_use]
-    pub fn new(plan: Plan, shared: Shared) -> Worker {
+    pub fn new(plan: WorkPlan, shared: SharedExchange) -> Worker {
         Worker {
             rng: Rng::new(plan.seed, &plan.label),
             plan,
@@ -175,8 +175,8 @@ impl Worker {
         };
         let known = &mut self.shared.borrow_mut().ends[self.plan.side as usize];
         known.model = vec![0; self.lent()];
-        known.offer = Some(Offer { pair: pair.number(), first_packet, memory: lent.remote(0) });
-        self.ends = Some(Ends { pair, queue, own, lent, first_packet });
+        known.offer = Some(QueuePairAddress { pair: pair.number(), first_packet, memory: lent.remote(0) });
+        self.ends = Some(DeviceObjects { pair, queue, own, lent, first_packet });
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl Worker {
             return Err(VerbsError::Gone("queue pair"));
         };
         let works = &self.plan.works;
-        let connection = Connection {
+        let connection = ConnectionAttributes {
             expected_packet: offer.first_packet,
             first_packet: ends.first_packet,
             mtu: works.mtu.0 as u32,
@@ -195,7 +195,7 @@ impl Worker {
             timeout: works.timeout.into(),
             reads: works.reads as u8,
             rnr_timer: RNR_TIMER,
-            ..Connection::new(self.plan.remote, offer.pair)
+            ..ConnectionAttributes::new(self.plan.remote, offer.pair)
         };
         device.connect(stack, now, ends.pair, &connection)?;
         self.connected = true;
@@ -247,7 +247,7 @@ impl Worker {
     }
 
     fn posts_any(&self) -> bool {
-        self.plan.side == Side::Client || self.plan.works.both_ways
+        self.plan.side == FlowSide::Client || self.plan.works.both_ways
     }
 
     fn is_all_posted(&self, now: Instant) -> bool {
@@ -291,12 +291,12 @@ impl Worker {
         }
         let model = &mut shared.ends[self.plan.side.other() as usize].model[touched.clone()];
         let (operation, result) = match kind {
-            WorkKind::Send => (Operation::Send, None),
+            WorkKind::Send => (WorkOperation::Send, None),
             WorkKind::Write => {
                 model.copy_from_slice(&bytes);
-                (Operation::Write(remote), None)
+                (WorkOperation::Write(remote), None)
             }
-            WorkKind::Read => (Operation::Read(remote), Some(model.to_vec())),
+            WorkKind::Read => (WorkOperation::Read(remote), Some(model.to_vec())),
             WorkKind::Swap | WorkKind::Add => {
                 let (operation, before) = atomic(kind, remote, model, &mut self.rng);
                 (operation, Some(before))
@@ -504,7 +504,7 @@ fn pieces(own: &MemoryRegion, n: u64, place: usize, len: usize) -> Slices {
 
 /// Creates an atomic operation on these bytes, and returns their previous value. A compare-and-swap succeeds
 /// in half of the cases.
-fn atomic(kind: WorkKind, remote: Remote, model: &mut [u8], rng: &mut Rng) -> (Operation, Vec<u8>) {
+fn atomic(kind: WorkKind, remote: Remote, model: &mut [u8], rng: &mut Rng) -> (WorkOperation, Vec<u8>) {
     let before = model.to_vec();
     let number = before
         .iter()
@@ -513,13 +513,13 @@ fn atomic(kind: WorkKind, remote: Remote, model: &mut [u8], rng: &mut Rng) -> (O
     let value = rng.bits();
     let (operation, after) = if kind == WorkKind::Add {
         (
-            Operation::FetchAdd { remote, add: value },
+            WorkOperation::FetchAdd { remote, add: value },
             number.wrapping_add(value),
         )
     } else {
         let hits = rng.chance(0.5);
         let compare = if hits { number } else { !number };
-        let operation = Operation::CompareSwap { remote, compare, swap: value };
+        let operation = WorkOperation::CompareSwap { remote, compare, swap: value };
         (operation, if hits { value } else { number })
     };
     model.copy_from_slice(&after.to_le_bytes());

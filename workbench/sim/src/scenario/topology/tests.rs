@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use super::*;
-use crate::scenario::Ends;
+use crate::scenario::FlowHosts;
 use crate::scenario::paths::Graph;
 use crate::scenario::tests::by_line;
 
@@ -22,7 +22,7 @@ fn built(topology: &str) -> Scenario {
 /// Counts the pairs of hosts by their distance in links and by the number of shortest paths between them, for
 /// each direction.
 fn pairs(scenario: &Scenario) -> BTreeMap<(usize, u64), usize> {
-    let graph = Graph::of(scenario);
+    let graph = Graph::from_scenario(scenario);
     let mut neighbours = vec![Vec::new(); scenario.host.len() + scenario.switch.len()];
     for link in &scenario.link {
         let [one, other] = [0, 1].map(|end| scenario.node_number(&link.between[end]).expect("a node"));
@@ -296,13 +296,13 @@ fn hosts_pair_off_as_the_flow_says() {
         let flow = &scenario.flow[0];
         let pairs: Vec<String> = flow.pairs().map(|(from, to)| format!("{from} {to}")).collect();
         assert_eq!(flow.connections(), Some(pairs.len() as u64));
-        let [Ends::Connections(connections)] = &scenario.ends()?[..] else {
+        let [FlowHosts::Connections(connections)] = &scenario.ends()?[..] else {
             panic!("a flow of connections");
         };
         assert_eq!(connections.len(), pairs.len());
         let calls = text.replace("bulk = { bytes = 1 }", "calls = { size = 1 }");
         let calls = Scenario::parse(&calls)?;
-        let [Ends::Calls(calling)] = &calls.ends()?[..] else {
+        let [FlowHosts::Calls(calling)] = &calls.ends()?[..] else {
             panic!("a flow of calls");
         };
         let name = |(host, _): (usize, SocketAddr)| &calls.host[host].name;

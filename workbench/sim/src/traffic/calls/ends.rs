@@ -4,30 +4,30 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::app::calls::{Call, Ledger};
-use crate::build::{Built, BuiltFlow, START};
+use crate::app::calls::{Call, CallTable};
+use crate::build::{BuiltFlow, BuiltWorld, START};
+use crate::end_status::{EndStanding, standing_of};
 use crate::host::Host;
 use crate::report::{DirectionReport, FlowReport, MessagesReport, Times, seconds};
-use crate::scenario::{Calling, Scenario};
-use crate::standing::{EndStanding, standing_of};
+use crate::scenario::{CallHosts, Scenario};
 use crate::traffic::BuiltEnds;
 
 /// A calling host.
 pub(super) struct CallEnds {
     /// The record of its calls.
-    pub(super) ledger: Rc<RefCell<Ledger>>,
+    pub(super) ledger: Rc<RefCell<CallTable>>,
     /// Its index among the callers of the flow.
     pub(super) caller: usize,
     /// The host's number.
     pub(super) host: usize,
     /// The hosts of the flow and the pairs that call.
-    pub(super) calling: Rc<Calling>,
+    pub(super) calling: Rc<CallHosts>,
     /// The number of the flow's application on each host.
     pub(super) agents: Rc<BTreeMap<usize, usize>>,
 }
 
 impl BuiltEnds for CallEnds {
-    fn report(&self, scenario: &Scenario, _: &Built, flow: &BuiltFlow) -> FlowReport {
+    fn report(&self, scenario: &Scenario, _: &BuiltWorld, flow: &BuiltFlow) -> FlowReport {
         let (ledger, caller, calling) = (self.ledger.borrow(), self.caller, &self.calling);
         let (tally, failures) = (ledger.tally(caller), ledger.faults(caller));
         let name = |host: usize| scenario.host[host].name.clone();
@@ -49,13 +49,13 @@ impl BuiltEnds for CallEnds {
         };
         FlowReport {
             client_port: Some(flow.port),
-            times: Times::of(ledger.times(caller)),
+            times: Times::from_durations(ledger.times(caller)),
             ..flow.report([name(self.host), to], [forward, backward], failures)
         }
     }
 
     /// Returns the standing of the caller and of the host that it waits for, by its first unfinished call.
-    fn standings(&self, built: &Built, ok: bool) -> Option<Box<[EndStanding; 2]>> {
+    fn standings(&self, built: &BuiltWorld, ok: bool) -> Option<Box<[EndStanding; 2]>> {
         let (known, caller) = (self.ledger.borrow(), self.caller);
         let call = known.oldest_or_last(caller).filter(|_| !ok)?;
         let first = || Some(self.calling.servers.get(self.calling.target(caller, 0))?.0);
@@ -78,13 +78,13 @@ impl BuiltEnds for CallEnds {
         Some(Box::new([of(self.host, "client")?, of(server, "server")?]))
     }
 
-    fn received(&self, _: &Built) -> [u64; 2] {
+    fn received(&self, _: &BuiltWorld) -> [u64; 2] {
         let ledger = self.ledger.borrow();
         let tally = ledger.tally(self.caller);
         [tally.served_bytes, tally.answered_bytes]
     }
 
-    fn value_of(&self, _: &Built, _: &str) -> Option<u64> {
+    fn value_of(&self, _: &BuiltWorld, _: &str) -> Option<u64> {
         None
     }
 

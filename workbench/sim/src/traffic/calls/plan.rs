@@ -8,23 +8,23 @@ use std::time::Duration;
 
 use hawser_time::nanos;
 
-use super::Calls;
+use super::CallsSpec;
 use super::ends::CallEnds;
 use crate::app::Agent;
-use crate::app::calls::{Caller, Ledger, Plan, Planned};
-use crate::build::{Built, BuiltFlow, START};
+use crate::app::calls::{CallPlan, CallTable, Caller, PlannedCall};
+use crate::build::{BuiltFlow, BuiltWorld, START};
 use crate::rng::Rng;
 use crate::scenario::workload::Traced;
-use crate::scenario::{Arrivals, Calling, Connecting, Scenario, ScenarioError};
+use crate::scenario::{ArrivalProcess, CallHosts, Connecting, Scenario, ScenarioError};
 use crate::traffic::NewFlow;
 
 /// Adds a flow's applications to its hosts.
-pub(super) fn add(built: &mut Built, flow: &NewFlow<'_>, calls: &Calls, calling: Calling) {
+pub(super) fn add(built: &mut BuiltWorld, flow: &NewFlow<'_>, calls: &CallsSpec, calling: CallHosts) {
     let plan = plan(flow, built.flows.len(), calls, &calling);
     let ends = calling.callers.iter().chain(&calling.servers);
     let addresses: BTreeMap<usize, SocketAddr> = ends.copied().collect();
     let (start, callers) = (plan.start, plan.callers.clone());
-    let ledger = Rc::new(RefCell::new(Ledger::new(plan)));
+    let ledger = Rc::new(RefCell::new(CallTable::new(plan)));
     let mut agents = BTreeMap::new();
     for (host, address) in addresses {
         let agent = Agent::new(&ledger, host, address);
@@ -50,7 +50,7 @@ pub(super) fn add(built: &mut Built, flow: &NewFlow<'_>, calls: &Calls, calling:
 }
 
 /// Draws the caller, the server and the time of each call.
-fn plan(new: &NewFlow<'_>, trace: usize, calls: &Calls, calling: &Calling) -> Plan {
+fn plan(new: &NewFlow<'_>, trace: usize, calls: &CallsSpec, calling: &CallHosts) -> CallPlan {
     let NewFlow { scenario, number, flow, seed, .. } = *new;
     let numbers = scenario.host_numbers();
     let mut all = Vec::new();
@@ -66,7 +66,7 @@ fn plan(new: &NewFlow<'_>, trace: usize, calls: &Calls, calling: &Calling) -> Pl
             let messages = of_hosts.get(name).into_iter().flatten();
             all.extend(messages.filter_map(|message| {
                 let to = numbers.get(message.to.as_str())?;
-                Some(Planned { due: message.at, server: *places.get(to)?, size: message.bytes })
+                Some(PlannedCall { due: message.at, server: *places.get(to)?, size: message.bytes })
             }));
         } else {
             let rng = &mut Rng::new(seed, &format!("flow/{number}.{place}/calls"));
@@ -78,7 +78,7 @@ fn plan(new: &NewFlow<'_>, trace: usize, calls: &Calls, calling: &Calling) -> Pl
         }
         callers.push(Caller { host, address, calls: first..all.len() as u32 });
     }
-    Plan {
+    CallPlan {
         flow: trace,
         key: Rng::new(seed, &format!("flow/{number}/key")).bits(),
         start: START + flow.at.into(),
@@ -94,11 +94,11 @@ fn plan(new: &NewFlow<'_>, trace: usize, calls: &Calls, calling: &Calling) -> Pl
 
 /// Draws the calls of one host.
 fn draw(
-    calls: &Calls,
+    calls: &CallsSpec,
     interval: Duration,
     server: impl Fn(&mut Rng) -> usize,
     rng: &mut Rng,
-) -> Vec<Planned> {
+) -> Vec<PlannedCall> {
     let mut next = Duration::ZERO;
     let limit = calls.at_most.map_or(u64::MAX, |limit| limit.0);
     let size = |rng: &mut Rng| match (&calls.distribution, calls.size) {
@@ -106,10 +106,12 @@ fn draw(
         (None, size) => size.map_or(1, |size| rng.between(size.min, size.max)),
     };
     let draw = |_| {
-        let planned = Planned { due: next, server: server(rng), size: size(rng) };
+        let planned = PlannedCall { due: next, server: server(rng), size: size(rng) };
         let gap = match calls.arrivals {
-            Arrivals::Even => interval,
-            Arrivals::Poisson => Duration::from_nanos((nanos(interval) as f64 * rng.exponential()) as u64),
+            ArrivalProcess::Even => interval,
+            ArrivalProcess::Poisson => {
+                Duration::from_nanos((nanos(interval) as f64 * rng.exponential()) as u64)
+            }
         };
         next = next.saturating_add(gap);
         planned

@@ -3,21 +3,21 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::app::Side;
-use crate::app::works::{Known, Plan, Worker, WorkerReport};
-use crate::build::{Built, BuiltFlow, START};
+use crate::app::FlowSide;
+use crate::app::works::{WorkExchange, WorkPlan, Worker, WorkerReport};
+use crate::build::{BuiltFlow, BuiltWorld, START};
+use crate::end_status::{EndStanding, standing_of};
 use crate::report::{DirectionReport, FlowReport, Times, WorksReport, seconds};
-use crate::scenario::{Connection, Scenario, Works};
-use crate::standing::{EndStanding, standing_of};
+use crate::scenario::{Connection, Scenario, WorksSpec};
 use crate::traffic::{BuiltEnds, NewFlow};
 
 /// Adds the two ends of a connection to their hosts.
-pub(super) fn add(built: &mut Built, new: &NewFlow<'_>, works: &Works, connection: &Connection) {
+pub(super) fn add(built: &mut BuiltWorld, new: &NewFlow<'_>, works: &WorksSpec, connection: &Connection) {
     let start = new.start(connection);
     let Connection { flow, number, hosts, client, server, .. } = *connection;
-    let shared = Rc::new(RefCell::new(Known::default()));
-    let ends = [(Side::Client, server), (Side::Server, client)].map(|(side, remote)| {
-        let plan = Plan {
+    let shared = Rc::new(RefCell::new(WorkExchange::default()));
+    let ends = [(FlowSide::Client, server), (FlowSide::Server, client)].map(|(side, remote)| {
+        let plan = WorkPlan {
             flow: built.flows.len(),
             side,
             at: start,
@@ -45,7 +45,7 @@ struct WorkEnds([(usize, usize); 2]);
 
 impl WorkEnds {
     /// Returns both workers, the client's first.
-    fn workers<'a>(&self, built: &'a Built) -> [&'a Worker; 2] {
+    fn workers<'a>(&self, built: &'a BuiltWorld) -> [&'a Worker; 2] {
         self.0
             .map(|(host, number)| built.host(host).workers().get(number))
     }
@@ -53,7 +53,7 @@ impl WorkEnds {
 
 impl BuiltEnds for WorkEnds {
     /// Builds the report. The data moved by the client's works is the forward direction.
-    fn report(&self, scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport {
+    fn report(&self, scenario: &Scenario, built: &BuiltWorld, flow: &BuiltFlow) -> FlowReport {
         let reports = self.workers(built).map(Worker::report);
         let mut failures = Vec::new();
         for (side, end) in ["client", "server"].into_iter().zip(self.workers(built)) {
@@ -74,12 +74,12 @@ impl BuiltEnds for WorkEnds {
         let connected = reports[0].connected_at;
         FlowReport {
             connect_seconds: connected.map(|at| seconds(at - flow.start)),
-            times: Times::of(reports.iter().flat_map(|report| report.times.clone()).collect()),
+            times: Times::from_durations(reports.iter().flat_map(|report| report.times.clone()).collect()),
             ..flow.report(names, directions, failures)
         }
     }
 
-    fn standings(&self, built: &Built, ok: bool) -> Option<Box<[EndStanding; 2]>> {
+    fn standings(&self, built: &BuiltWorld, ok: bool) -> Option<Box<[EndStanding; 2]>> {
         let of = |end: usize, side| {
             let (host, number) = self.0[end];
             let host = built.host(host);
@@ -94,11 +94,11 @@ impl BuiltEnds for WorkEnds {
     }
 
     /// Returns the bytes moved by the client's works, and by the server's.
-    fn received(&self, built: &Built) -> [u64; 2] {
+    fn received(&self, built: &BuiltWorld) -> [u64; 2] {
         self.workers(built).map(|worker| worker.report().bytes)
     }
 
-    fn value_of(&self, built: &Built, field: &str) -> Option<u64> {
+    fn value_of(&self, built: &BuiltWorld, field: &str) -> Option<u64> {
         let (host, number) = self.0[0];
         let host = built.host(host);
         host.stack().observe(host.workers().handle(number)?, field)

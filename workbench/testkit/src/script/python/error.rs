@@ -1,18 +1,18 @@
 //! Errors of blocks of code and of expressions.
 
 use super::value::Value;
-use crate::script::syntax::Place;
+use crate::script::syntax::ScriptPosition;
 
 /// A block of code failed, with the statement's place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BlockError {
-    pub(crate) place: Place,
-    pub(crate) why: Why,
+    pub(crate) place: ScriptPosition,
+    pub(crate) why: PythonFault,
 }
 
 /// The fault of a statement.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Why {
+pub(crate) enum PythonFault {
     /// An assertion is false: its text, and its message or the values that it compares.
     IsFalse { assertion: String, message: String },
     /// An expression has no value.

@@ -3,15 +3,15 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::error::{BlockError, EvaluationError, NameError, Why};
+use super::error::{BlockError, EvaluationError, NameError, PythonFault};
 use super::value::Value;
-use super::{Block, Comparison, Kind, Node, Operator, Statement};
+use super::{Block, Comparison, Node, Operator, Statement, StatementKind};
 
 /// The maximum length of a text that a block may create, in bytes.
 const MAX_TEXT_BYTES: usize = 4096;
 
 /// A source of named values.
-pub(crate) trait Names {
+pub(crate) trait NamedValues {
     /// Returns the value of a name.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ pub(crate) trait Names {
 /// Runs a block. `variables` keeps variables between blocks, and `printed` receives the output.
 pub(crate) fn execute(
     block: &Block,
-    names: &dyn Names,
+    names: &dyn NamedValues,
     variables: &mut BTreeMap<String, Value>,
     printed: &mut Vec<String>,
 ) -> Result<(), BlockError> {
@@ -34,15 +34,15 @@ pub(crate) fn execute(
 
 fn step(
     statement: &Statement,
-    names: &dyn Names,
+    names: &dyn NamedValues,
     variables: &mut BTreeMap<String, Value>,
     printed: &mut Vec<String>,
 ) -> Result<(), BlockError> {
-    let wrong = |error| BlockError { place: statement.place, why: Why::NoValue(error) };
+    let wrong = |error| BlockError { place: statement.place, why: PythonFault::NoValue(error) };
     let scope = Scope { names, variables };
     match &statement.kind {
-        Kind::Nothing => {}
-        Kind::Assert(test, message, source) => {
+        StatementKind::Nothing => {}
+        StatementKind::Assert(test, message, source) => {
             if truth(&scope.value(test).map_err(wrong)?) {
                 return Ok(());
             }
@@ -52,10 +52,10 @@ fn step(
             };
             return Err(BlockError {
                 place: statement.place,
-                why: Why::IsFalse { assertion: source.clone(), message },
+                why: PythonFault::IsFalse { assertion: source.clone(), message },
             });
         }
-        Kind::Assign(name, operator, node) => {
+        StatementKind::Assign(name, operator, node) => {
             let mut value = scope.value(node).map_err(wrong)?;
             if let Some(operator) = operator {
                 let before = scope.name(name).map_err(wrong)?;
@@ -63,14 +63,14 @@ fn step(
             }
             variables.insert(name.clone(), value);
         }
-        Kind::Evaluate(Node::Call(name, arguments)) if name == "print" => {
+        StatementKind::Evaluate(Node::Call(name, arguments)) if name == "print" => {
             let texts: Result<Vec<String>, EvaluationError> = arguments
                 .iter()
                 .map(|node| scope.value(node).map(|value| value.to_string()))
                 .collect();
             printed.push(texts.map_err(wrong)?.join(" "));
         }
-        Kind::Evaluate(node) => {
+        StatementKind::Evaluate(node) => {
             scope.value(node).map_err(wrong)?;
         }
     }
@@ -78,12 +78,12 @@ fn step(
 }
 
 /// Evaluates an expression.
-pub(crate) fn evaluate(node: &Node, names: &dyn Names) -> Result<Value, EvaluationError> {
+pub(crate) fn evaluate(node: &Node, names: &dyn NamedValues) -> Result<Value, EvaluationError> {
     Scope { names, variables: &BTreeMap::new() }.value(node)
 }
 
 struct Scope<'a> {
-    names: &'a dyn Names,
+    names: &'a dyn NamedValues,
     variables: &'a BTreeMap<String, Value>,
 }
 
@@ -366,10 +366,10 @@ fn call(name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError> {
 mod tests {
     use super::*;
     use crate::script::python::{expression, parse};
-    use crate::script::syntax::Place;
+    use crate::script::syntax::ScriptPosition;
 
     struct Two;
-    impl Names for Two {
+    impl NamedValues for Two {
         fn value(&self, name: &str) -> Result<Value, NameError> {
             match name {
                 "two" | "cc.two" => Ok(Value::Integer(2)),
@@ -426,7 +426,7 @@ mod tests {
     }
 
     fn run(text: &str) -> Result<Vec<String>, BlockError> {
-        let block = parse(text, Place { line: 10, column: 5 }).expect(text);
+        let block = parse(text, ScriptPosition { line: 10, column: 5 }).expect(text);
         let (mut variables, mut printed) = (BTreeMap::new(), Vec::new());
         execute(&block, &Two, &mut variables, &mut printed)?;
         Ok(printed)
@@ -438,16 +438,24 @@ mod tests {
         assert_eq!(run(text), Ok(vec!["12".to_owned()]));
         let is_false = |place, assertion: &str, message: &str| BlockError {
             place,
-            why: Why::IsFalse { assertion: assertion.to_owned(), message: message.to_owned() },
+            why: PythonFault::IsFalse { assertion: assertion.to_owned(), message: message.to_owned() },
         };
         let assertion = "assert two == 3, 'two=%d' % two";
         assert_eq!(
             run(&format!("\n{assertion}")),
-            Err(is_false(Place { line: 11, column: 1 }, assertion, "two=2"))
+            Err(is_false(
+                ScriptPosition { line: 11, column: 1 },
+                assertion,
+                "two=2"
+            ))
         );
         assert_eq!(
             run("assert two == 3"),
-            Err(is_false(Place { line: 10, column: 5 }, "assert two == 3", "2, 3"))
+            Err(is_false(
+                ScriptPosition { line: 10, column: 5 },
+                "assert two == 3",
+                "2, 3"
+            ))
         );
     }
 
@@ -460,7 +468,7 @@ mod tests {
             ("x = 'a", "does not end"),
             ("a ? b", "not supported"),
         ] {
-            let error = parse(text, Place { line: 1, column: 1 }).expect_err(text);
+            let error = parse(text, ScriptPosition { line: 1, column: 1 }).expect_err(text);
             assert!(error.to_string().contains(why), "{text}: {error}");
         }
         for deep in [
@@ -469,7 +477,7 @@ mod tests {
             "not ".repeat(100_000),
             "1+".repeat(100_000),
         ] {
-            assert!(parse(&deep, Place { line: 1, column: 1 }).is_err());
+            assert!(parse(&deep, ScriptPosition { line: 1, column: 1 }).is_err());
         }
     }
 }

@@ -9,18 +9,18 @@
 
 mod error;
 mod evaluate;
-mod read;
+mod parse;
 mod token;
 mod value;
 
-pub(crate) use error::{NameError, Why};
-pub(crate) use evaluate::{Names, evaluate, execute};
-pub(crate) use read::{expression, parse};
+pub(crate) use error::{NameError, PythonFault};
+pub(crate) use evaluate::{NamedValues, evaluate, execute};
+pub(crate) use parse::{expression, parse};
 pub(crate) use value::Value;
 
 use std::collections::BTreeSet;
 
-use crate::script::syntax::Place;
+use crate::script::syntax::ScriptPosition;
 
 /// A block of statements.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,13 +28,13 @@ pub struct Block(pub(crate) Vec<Statement>);
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Statement {
-    pub(crate) place: Place,
-    pub(crate) kind: Kind,
+    pub(crate) place: ScriptPosition,
+    pub(crate) kind: StatementKind,
 }
 
 /// The action of a statement.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum StatementKind {
     /// `assert test, message`.
     Assert(Node, Option<Node>, String),
     /// `name = value`, or with an operator: `name += value`.

@@ -1,7 +1,7 @@
 //! Tokens of a block of code.
 
-use crate::script::syntax::text::{Cursor, Read};
-use crate::script::syntax::{Place, SyntaxError};
+use crate::script::syntax::text::{ScriptParse, TokenCursor};
+use crate::script::syntax::{ScriptPosition, ScriptSyntaxError};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
@@ -24,8 +24,8 @@ const SIGNS: &[&str] = &[
 ];
 
 /// Returns all tokens of a text that begins at `start`, with their places. [`Token::End`] is the last.
-pub(super) fn tokens(text: &str, start: Place) -> Read<Vec<(Place, Token)>> {
-    let mut cursor = Cursor::new(text, start);
+pub(super) fn tokens(text: &str, start: ScriptPosition) -> ScriptParse<Vec<(ScriptPosition, Token)>> {
+    let mut cursor = TokenCursor::new(text, start);
     let mut tokens = Vec::new();
     let mut depth = 0_i32;
     loop {
@@ -71,12 +71,12 @@ pub(super) fn tokens(text: &str, start: Place) -> Read<Vec<(Place, Token)>> {
     Ok(tokens)
 }
 
-fn number(cursor: &mut Cursor<'_>) -> Read<Token> {
+fn number(cursor: &mut TokenCursor<'_>) -> ScriptParse<Token> {
     let place = cursor.place();
     let word = cursor
         .run(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
         .replace('_', "");
-    let wrong = || SyntaxError {
+    let wrong = || ScriptSyntaxError {
         place,
         message: format!("`{word}` is not a number"),
         hint: String::new(),

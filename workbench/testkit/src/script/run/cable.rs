@@ -19,10 +19,10 @@ use hawser_host::peer::Peer;
 use hawser_host::{Clock, Interface};
 use hawser_time::Instant;
 
-use super::Target;
+use super::RunTarget;
 use super::config::Config;
 use super::real::{DeviceError, NAME, nap};
-use super::world::World;
+use super::world::Environment;
 
 /// The name of the peer's end.
 const PEER: &str = "hawser-peer";
@@ -32,7 +32,7 @@ const ETHERNET: usize = 14;
 const ETHER_TYPES: [[u8; 2]; 2] = [[0x08, 0x00], [0x86, 0xdd]];
 
 /// The wire at the stack's end.
-trait End: Wire {
+trait WireEnd: Wire {
     /// Returns the stack's Ethernet address.
     fn mac(&self) -> [u8; 6];
 
@@ -47,23 +47,23 @@ trait End: Wire {
 
 /// One end of a veth pair, and a packet socket at the other end.
 pub(super) struct OnCable {
-    wire: Box<dyn End>,
+    wire: Box<dyn WireEnd>,
     peer: Peer,
     /// The Ethernet address at the peer's end.
     mac: [u8; 6],
     router: IpAddr,
     /// The last field, so that the pair is removed after its users.
-    _cable: Cable,
+    _cable: VethPair,
 }
 
 /// A veth pair, which is removed on drop.
-struct Cable(Netlink);
+struct VethPair(Netlink);
 
-impl Cable {
-    fn lay(mtu: u32) -> Result<Cable, DeviceError> {
+impl VethPair {
+    fn lay(mtu: u32) -> Result<VethPair, DeviceError> {
         let mut netlink = Netlink::open()?;
         netlink.add_veth(NAME, PEER, &Namespace::current()?)?;
-        let mut cable = Cable(netlink);
+        let mut cable = VethPair(netlink);
         for end in [NAME, PEER] {
             cable.0.set_mtu(end, mtu)?;
             cable.0.bring_up(end)?;
@@ -73,7 +73,7 @@ impl Cable {
     }
 }
 
-impl Drop for Cable {
+impl Drop for VethPair {
     fn drop(&mut self) {
         // Otherwise the namespace removes it.
         let _ = self.0.remove(NAME);
@@ -83,7 +83,7 @@ impl Drop for Cable {
 impl OnCable {
     /// Creates the veth pair, and opens the stack's end for the target.
     pub(super) fn open(
-        target: Target,
+        target: RunTarget,
         config: &Config,
         program: &dyn Program,
     ) -> Result<OnCable, DeviceError> {
@@ -91,7 +91,7 @@ impl OnCable {
         if router == config.remote {
             return Err(DeviceError::Router(router));
         }
-        let mut cable = Cable::lay(config.mtu)?;
+        let mut cable = VethPair::lay(config.mtu)?;
         let bits = if router.is_ipv4() { 31 } else { 127 };
         // The kernel answers for its own address, and does not forward.
         let family = if router.is_ipv4() { "ipv4" } else { "ipv6" };
@@ -99,9 +99,9 @@ impl OnCable {
         cable.0.add_address(PEER, router, bits)?;
         let wire = match target {
             #[cfg(feature = "xdp")]
-            Target::Xdp => xdp::open(config, program)?,
+            RunTarget::Xdp => xdp::open(config, program)?,
             #[cfg(feature = "dpdk")]
-            Target::Dpdk => dpdk::open()?,
+            RunTarget::Dpdk => dpdk::open()?,
             _ => absent::open(target, config, program)?,
         };
         Ok(OnCable {
@@ -136,7 +136,7 @@ fn is_discovery(packet: &[u8]) -> bool {
     matches!(packet.get(..41), Some([0x60..0x70, .., 133..=137])) && packet[6] == 58
 }
 
-impl World for OnCable {
+impl Environment for OnCable {
     fn now(&self) -> Instant {
         Clock.now()
     }

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use super::shell::{Effect, ReadFile, effects};
+use super::shell::{CommandEffect, ReadFile, effects};
 use super::table::{Rule, Table};
 use crate::script::syntax::tree::{Action, Setting};
-use crate::script::syntax::{Place, Script};
+use crate::script::syntax::{Script, ScriptPosition};
 
 /// The IP version of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +65,9 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(7_200);
 #[derive(Clone, Debug)]
 pub(crate) enum BadSetting {
     /// The setting is invalid: its place and the reason.
-    Wrong(Place, String),
+    Wrong(ScriptPosition, String),
     /// The runner does not support the setting: its place and text.
-    Beyond(Place, String),
+    Beyond(ScriptPosition, String),
 }
 
 /// A command's outcome decides whether the script passes, and cannot be determined here.
@@ -217,15 +217,15 @@ impl Config {
         Ok(())
     }
 
-    fn apply(&mut self, effect: Effect, table: &Table) -> Result<(), AsksMachine> {
+    fn apply(&mut self, effect: CommandEffect, table: &Table) -> Result<(), AsksMachine> {
         match effect {
-            Effect::Beyond(command) => return Err(AsksMachine { command }),
-            Effect::Listens(port) => self.listeners_asked_for.push(port),
-            Effect::Counts(state, digits) => self.counts_asked_for.push((state, digits)),
-            Effect::Drops(state) => self.dropped.push(state),
-            Effect::Mtu(mtu) => self.mtu = mtu,
-            Effect::Note(command) => self.notes.push(format!("`{command}` has no effect")),
-            Effect::Sysctl(name, value) => match table.sysctl(&name) {
+            CommandEffect::Beyond(command) => return Err(AsksMachine { command }),
+            CommandEffect::Listens(port) => self.listeners_asked_for.push(port),
+            CommandEffect::Counts(state, digits) => self.counts_asked_for.push((state, digits)),
+            CommandEffect::Drops(state) => self.dropped.push(state),
+            CommandEffect::Mtu(mtu) => self.mtu = mtu,
+            CommandEffect::Note(command) => self.notes.push(format!("`{command}` has no effect")),
+            CommandEffect::Sysctl(name, value) => match table.sysctl(&name) {
                 Some(rule) => self.sysctl(rule, &name, &value),
                 None => self.notes.push(format!("{name}={value} has no effect")),
             },
@@ -251,7 +251,7 @@ impl Config {
             self.params.extend(
                 rule.bits
                     .iter()
-                    .map(|(param, bit)| (param.clone(), bit.of(value))),
+                    .map(|(param, bit)| (param.clone(), bit.apply(value))),
             );
             return;
         }

@@ -10,21 +10,21 @@ use hawser_host::peer::Peer;
 use hawser_host::{Clock, TunOptions, TunWire};
 use hawser_time::Instant;
 
-use super::Target;
+use super::RunTarget;
 use super::cable::OnCable;
 use super::config::Config;
 use super::real::{DeviceError, NAME, nap};
-use super::world::World;
+use super::world::Environment;
 
 /// Opens the device of a real-time target.
 pub(super) fn open(
-    target: Target,
+    target: RunTarget,
     config: &Config,
     program: &dyn Program,
-) -> Result<Box<dyn World>, DeviceError> {
+) -> Result<Box<dyn Environment>, DeviceError> {
     match target {
-        Target::Xdp | Target::Dpdk => Ok(Box::new(OnCable::open(target, config, program)?)),
-        Target::Sim | Target::Host => Ok(Box::new(OnDevice::open(config.mtu)?)),
+        RunTarget::Xdp | RunTarget::Dpdk => Ok(Box::new(OnCable::open(target, config, program)?)),
+        RunTarget::Sim | RunTarget::Host => Ok(Box::new(OnDevice::open(config.mtu)?)),
     }
 }
 
@@ -46,7 +46,7 @@ impl OnDevice {
     }
 }
 
-impl World for OnDevice {
+impl Environment for OnDevice {
     fn now(&self) -> Instant {
         Clock.now()
     }

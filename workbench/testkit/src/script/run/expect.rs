@@ -9,16 +9,16 @@ use std::collections::VecDeque;
 use hawser_time::{Instant, nanos};
 
 use super::config::Config;
-use super::flows::{Cookies, Flow};
-use super::mismatch::Mismatch;
+use super::flows::{Cookies, ScriptFlow};
+use super::mismatch::PacketMismatch;
 use crate::script::syntax::tree::{
-    ACK, Ecn, FIN, IpFields, Numbering, Options, PSH, Packet, RST, SYN, Segment, TcpOption, URG,
+    ACK, Ecn, FIN, IpFields, IpPacket, Numbering, PSH, RST, SYN, Segment, SegmentOptions, TcpOption, URG,
 };
 use crate::script::wire::{Tcp, pattern, show_option};
 
 /// A packet that the stack has sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentPacket {
     pub(crate) at: Instant,
     pub(crate) tcp: Tcp,
 }
@@ -44,15 +44,15 @@ pub(crate) enum Match {
     /// The packet matches so far, and more segments are needed.
     More,
     /// The packet differs.
-    No(Mismatch),
+    No(PacketMismatch),
 }
 
 /// Compares the packets of a flow at the front of `queue` with the expected packet, and removes the matching
 /// ones. `done` counts the bytes that matched earlier.
 pub(crate) fn compare(
-    expected: (&Packet, &Segment),
-    queue: &mut VecDeque<Sent>,
-    (flow, cookies): (&mut Flow, &mut Cookies),
+    expected: (&IpPacket, &Segment),
+    queue: &mut VecDeque<SentPacket>,
+    (flow, cookies): (&mut ScriptFlow, &mut Cookies),
     done: &mut u32,
     (config, leniency): (&Config, Leniency),
 ) -> Match {
@@ -79,7 +79,12 @@ pub(crate) fn compare(
 
 /// Returns whether the flow's first packet is an unexpected pure ACK before the expected packet, which has
 /// arrived. In that case, it is removed from the queue.
-pub(crate) fn is_extra(queue: &mut VecDeque<Sent>, flow: &Flow, expected: &Segment, front: &Sent) -> bool {
+pub(crate) fn is_extra(
+    queue: &mut VecDeque<SentPacket>,
+    flow: &ScriptFlow,
+    expected: &Segment,
+    front: &SentPacket,
+) -> bool {
     let pure = front.tcp.flags & !PSH == ACK
         && front.tcp.payload.is_empty()
         && !front
@@ -117,10 +122,10 @@ struct Part<'a> {
 impl Part<'_> {
     fn compare(
         &self,
-        sent: &Sent,
-        (flow, cookies): (&mut Flow, &mut Cookies),
+        sent: &SentPacket,
+        (flow, cookies): (&mut ScriptFlow, &mut Cookies),
         config: &Config,
-    ) -> Result<(), Mismatch> {
+    ) -> Result<(), PacketMismatch> {
         let (segment, tcp) = (self.segment, &sent.tcp);
         self.flags(tcp)?;
         if tcp.flags & SYN != 0 && flow.script_isn.is_none() {
@@ -151,13 +156,13 @@ impl Part<'_> {
                 .urgent
                 .map_or(Ok(()), |urgent| equal("the urgent pointer", urgent, tcp.urgent))?;
         }
-        if let Options::List(options) = &segment.options {
+        if let SegmentOptions::List(options) = &segment.options {
             self.options(options, sent, (flow, cookies), config)?;
         }
         payload(tcp, flow)
     }
 
-    fn window(&self, wanted: u16, tcp: &Tcp, flow: &Flow) -> Result<(), Mismatch> {
+    fn window(&self, wanted: u16, tcp: &Tcp, flow: &ScriptFlow) -> Result<(), PacketMismatch> {
         let short = wanted.saturating_sub(tcp.window);
         let is_less = (1..flow.announced.unwrap_or(0)).contains(&short);
         if self.leniency.window && is_less && tcp.flags & SYN == 0 {
@@ -166,7 +171,7 @@ impl Part<'_> {
         equal("the window", wanted, tcp.window)
     }
 
-    fn flags(&self, tcp: &Tcp) -> Result<(), Mismatch> {
+    fn flags(&self, tcp: &Tcp) -> Result<(), PacketMismatch> {
         let mut wanted = self.segment.flags;
         let mut found = tcp.flags;
         if !self.last {
@@ -181,16 +186,16 @@ impl Part<'_> {
         if wanted == found {
             return Ok(());
         }
-        Err(Mismatch::Flags { found: tcp.flags, expected: self.segment.flags })
+        Err(PacketMismatch::Flags { found: tcp.flags, expected: self.segment.flags })
     }
 
     fn options(
         &self,
         wanted: &[TcpOption],
-        sent: &Sent,
-        (flow, cookies): (&mut Flow, &mut Cookies),
+        sent: &SentPacket,
+        (flow, cookies): (&mut ScriptFlow, &mut Cookies),
         config: &Config,
-    ) -> Result<(), Mismatch> {
+    ) -> Result<(), PacketMismatch> {
         let mut wanted = self.significant(wanted);
         let mut found = self.significant(&sent.tcp.options);
         for option in &mut found {
@@ -211,7 +216,7 @@ impl Part<'_> {
             if let (Some(tick), Some(is)) = (config.tick, flow.stamp_of(live)) {
                 let slack = (nanos(config.tolerance) / nanos(tick)) as u32 + 1;
                 if is.wrapping_sub(script).wrapping_add(slack) > 2 * slack {
-                    return Err(Mismatch::Timestamp { found: is, expected: script });
+                    return Err(PacketMismatch::Timestamp { found: is, expected: script });
                 }
             }
             flow.stamp(script, live);
@@ -228,7 +233,7 @@ impl Part<'_> {
         if wanted == found {
             return Ok(());
         }
-        Err(Mismatch::Options { found, expected: wanted })
+        Err(PacketMismatch::Options { found, expected: wanted })
     }
 
     /// Returns the options to compare, in order.
@@ -264,17 +269,17 @@ fn own_cookies(wanted: &mut [TcpOption], found: &[TcpOption], cookies: &mut Cook
     }
 }
 
-fn equal<T: Into<u32>>(field: &'static str, expected: T, found: T) -> Result<(), Mismatch> {
+fn equal<T: Into<u32>>(field: &'static str, expected: T, found: T) -> Result<(), PacketMismatch> {
     let (expected, found) = (expected.into(), found.into());
     if expected == found {
         Ok(())
     } else {
-        Err(Mismatch::Number { field, found, expected })
+        Err(PacketMismatch::Number { field, found, expected })
     }
 }
 
 /// Checks that the payload is the data that the application wrote.
-fn payload(tcp: &Tcp, flow: &Flow) -> Result<(), Mismatch> {
+fn payload(tcp: &Tcp, flow: &ScriptFlow) -> Result<(), PacketMismatch> {
     let Some(isn) = flow.isn else { return Ok(()) };
     let first = tcp
         .seq
@@ -287,11 +292,11 @@ fn payload(tcp: &Tcp, flow: &Flow) -> Result<(), Mismatch> {
         .find(|(byte, i)| **byte != pattern(first.wrapping_add(*i)));
     match wrong {
         None => Ok(()),
-        Some((_, at)) => Err(Mismatch::Payload { at }),
+        Some((_, at)) => Err(PacketMismatch::Payload { at }),
     }
 }
 
-fn ip(wanted: &IpFields, tcp: &Tcp) -> Result<(), Mismatch> {
+fn ip(wanted: &IpFields, tcp: &Tcp) -> Result<(), PacketMismatch> {
     let ecn = tcp.tos & 3;
     let fits = match wanted.ecn {
         None => true,
@@ -302,7 +307,7 @@ fn ip(wanted: &IpFields, tcp: &Tcp) -> Result<(), Mismatch> {
         Some(Ecn::Ce) => ecn == 3,
     };
     if !fits {
-        return Err(Mismatch::Ecn { found: ecn });
+        return Err(PacketMismatch::Ecn { found: ecn });
     }
     wanted
         .tos

@@ -14,7 +14,7 @@ use crate::script::wire::{Tcp, pattern};
 const STAMPS: usize = 4096;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Flow {
+pub(crate) struct ScriptFlow {
     /// The stack's end.
     pub(crate) local: SocketAddr,
     /// The peer's end.
@@ -37,9 +37,9 @@ pub(crate) struct Flow {
     first_stamp: Option<(u32, u32)>,
 }
 
-impl Flow {
-    pub(crate) fn new(local: SocketAddr, remote: SocketAddr) -> Flow {
-        Flow {
+impl ScriptFlow {
+    pub(crate) fn new(local: SocketAddr, remote: SocketAddr) -> ScriptFlow {
+        ScriptFlow {
             local,
             remote,
             isn: None,
@@ -224,7 +224,7 @@ fn hexadecimal(text: &str) -> Option<Vec<u8>> {
 /// All connections of a script, the newest last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flows {
-    list: Vec<Flow>,
+    list: Vec<ScriptFlow>,
     /// The cookies seen so far.
     cookies: Cookies,
     /// The connection to which packets without ports belong.
@@ -245,7 +245,7 @@ impl Flows {
         if self.list.len() >= MAX_CONNECTIONS {
             self.list.remove(0);
         }
-        self.list.push(Flow::new(local, remote));
+        self.list.push(ScriptFlow::new(local, remote));
         self.current = Some(self.list.len() - 1);
     }
 
@@ -254,12 +254,12 @@ impl Flows {
         self.current = None;
     }
 
-    pub(crate) fn current(&mut self) -> Option<&mut Flow> {
+    pub(crate) fn current(&mut self) -> Option<&mut ScriptFlow> {
         self.list.get_mut(self.current?)
     }
 
     /// Returns the current connection and all cookies.
-    pub(crate) fn current_with_cookies(&mut self) -> Option<(&mut Flow, &mut Cookies)> {
+    pub(crate) fn current_with_cookies(&mut self) -> Option<(&mut ScriptFlow, &mut Cookies)> {
         Some((self.list.get_mut(self.current?)?, &mut self.cookies))
     }
 
@@ -274,7 +274,7 @@ impl Flows {
     }
 
     /// Returns the newest connection to which a packet of the stack belongs.
-    pub(crate) fn of(&mut self, tcp: &Tcp) -> Option<&mut Flow> {
+    pub(crate) fn find(&mut self, tcp: &Tcp) -> Option<&mut ScriptFlow> {
         self.list.iter_mut().rev().find(|flow| flow.sent(tcp))
     }
 

@@ -6,7 +6,7 @@ use hawser_engine::{Handle, Stack};
 
 use super::symbols;
 use super::table::Table;
-use crate::script::python::{NameError, Names, Value, evaluate};
+use crate::script::python::{NameError, NamedValues, Value, evaluate};
 
 /// The names that a script's code may use for one connection.
 pub(crate) struct Info<'a> {
@@ -18,7 +18,7 @@ pub(crate) struct Info<'a> {
 }
 
 /// The names that expressions of the table may use: observable variables and constants.
-struct Observed<'a>(&'a Info<'a>);
+struct TableNames<'a>(&'a Info<'a>);
 
 impl Info<'_> {
     /// Returns a field as a number.
@@ -54,13 +54,13 @@ impl Info<'_> {
     }
 }
 
-impl Names for Info<'_> {
+impl NamedValues for Info<'_> {
     fn value(&self, name: &str) -> Result<Value, NameError> {
         if name == "tcpi_state" && self.is_over() {
             return Ok(Value::Integer(symbols::constant("TCP_CLOSE").unwrap_or(0).into()));
         }
         if let Some(node) = self.table.info(name) {
-            return evaluate(node, &Observed(self))
+            return evaluate(node, &TableNames(self))
                 .map_err(|why| NameError::Field { field: name.to_owned(), why: Box::new(why) });
         }
         if let Some(value) = self.constant(name) {
@@ -73,7 +73,7 @@ impl Names for Info<'_> {
     }
 }
 
-impl Names for Observed<'_> {
+impl NamedValues for TableNames<'_> {
     fn value(&self, name: &str) -> Result<Value, NameError> {
         let Info { stack, handle, .. } = self.0;
         if let Some(value) = self.0.constant(name) {

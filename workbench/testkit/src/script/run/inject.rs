@@ -4,9 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::calls::PORT;
 use super::config::Config;
-use super::flows::{Cookies, Flow, Flows};
+use super::flows::{Cookies, Flows, ScriptFlow};
 use crate::script::syntax::tree::{
-    ACK, Ecn, FIN, Icmp, IpFields, Numbering, Options, PSH, Ports, Quoted, RST, SYN, Segment, TcpOption,
+    ACK, Ecn, FIN, Icmp, IpFields, Numbering, PSH, Ports, Quoted, RST, SYN, Segment, SegmentOptions,
+    TcpOption,
 };
 use crate::script::wire::{self, Tcp, icmp_frame, ip_frame, tcp_frame};
 
@@ -67,12 +68,12 @@ pub(super) fn inward(ports: Ports) -> (Option<u16>, Option<u16>) {
 pub(super) fn segment(
     segment: &Segment,
     ip: &IpFields,
-    (flow, cookies): (&mut Flow, &Cookies),
+    (flow, cookies): (&mut ScriptFlow, &Cookies),
     config: &Config,
 ) -> Result<Inbound, Impossible> {
     let options = match &segment.options {
-        Options::List(options) => options.as_slice(),
-        Options::Any => {
+        SegmentOptions::List(options) => options.as_slice(),
+        SegmentOptions::Any => {
             return Err(Impossible::Wrong(
                 "an inbound packet has its options: <...> is for outbound ones".into(),
             ));
@@ -142,11 +143,11 @@ fn tos(ip: &IpFields) -> u8 {
 }
 
 /// The type and code, if the family has the message.
-type Kind = Option<(u8, u8)>;
+type IcmpTypeCode = Option<(u8, u8)>;
 
 /// ICMP errors by name, with type and code in IPv4 (RFC 792, 1122, 1191, 1812) and in IPv6 (RFC 4443). A code
 /// without a name is written `code_1`.
-const KINDS: &[(&str, &str, Kind, Kind)] = &[
+const KINDS: &[(&str, &str, IcmpTypeCode, IcmpTypeCode)] = &[
     ("unreachable", "", Some((3, 0)), Some((1, 0))),
     ("unreachable", "net_unreachable", Some((3, 0)), None),
     ("unreachable", "host_unreachable", Some((3, 1)), None),
@@ -184,7 +185,7 @@ const KINDS: &[(&str, &str, Kind, Kind)] = &[
 ];
 
 /// Builds an ICMP error of the peer about a packet of the flow.
-pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
+pub(super) fn icmp(icmp: &Icmp, flow: &ScriptFlow) -> Result<Inbound, Impossible> {
     let code = icmp.code.as_deref().unwrap_or("");
     let v4 = flow.local.is_ipv4();
     let number = code

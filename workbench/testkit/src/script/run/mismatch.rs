@@ -5,7 +5,7 @@ use crate::script::wire::{show_flags, show_option};
 
 /// The first difference found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Mismatch {
+pub(crate) enum PacketMismatch {
     /// A header field differs.
     #[error("{field} is {found}, not {expected}")]
     Number { field: &'static str, found: u32, expected: u32 },

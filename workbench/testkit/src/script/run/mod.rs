@@ -1,6 +1,6 @@
 //! Runs scripts.
 //!
-//! * [`run`]: a script from its text to its [`Report`]
+//! * [`run`]: a script from its text to its [`ScriptReport`]
 //! * `config`, `shell`, `table`: the settings before it begins
 //! * `script`: the events, in order
 //! * `world`, `real`, `device`, `cable`: the wire and the clock: virtual, a TUN device's, or a veth pair's by
@@ -39,23 +39,23 @@ use hawser_time::Instant;
 
 pub use config::IpVersion;
 pub use expect::Leniency;
-pub use report::{Failure, Report, Verdict};
+pub use report::{ScriptFailure, ScriptOutcome, ScriptReport};
 pub use shell::ReadFile;
 pub use system::System;
 pub use table::{Table, TableError};
 
-use crate::script::syntax::{Defines, Place, parse};
+use crate::script::syntax::{Defines, ScriptPosition, parse};
 use calls::Kernel;
 use config::{BadSetting, Config};
 use script::Runner;
-use world::{Virtual, World};
+use world::{Environment, Virtual};
 
 /// A function that creates the program with these raw params.
 pub type MakeProgram<'a> = &'a dyn Fn(&[(String, u64)]) -> Result<Arc<dyn Program>, RunError>;
 
 /// The environment in which scripts run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Target {
+pub enum RunTarget {
     /// In virtual time.
     #[default]
     Sim,
@@ -67,20 +67,20 @@ pub enum Target {
     Dpdk,
 }
 
-impl Target {
+impl RunTarget {
     /// Returns the reason why this build cannot run scripts there, if there is one.
     #[must_use]
     pub fn missing(self) -> Option<&'static str> {
         match self {
-            Target::Xdp if !cfg!(feature = "xdp") => Some(
+            RunTarget::Xdp if !cfg!(feature = "xdp") => Some(
                 "this build has no AF_XDP: build with the feature `xdp` (of the command: `ebpf`), which \
                  needs: apt-get install clang libelf-dev zlib1g-dev pkg-config",
             ),
-            Target::Dpdk if !cfg!(feature = "dpdk") => Some(
+            RunTarget::Dpdk if !cfg!(feature = "dpdk") => Some(
                 "this build has no DPDK: build with the feature `dpdk`, which needs: apt-get install \
                  libdpdk-dev pkg-config",
             ),
-            Target::Sim | Target::Host | Target::Xdp | Target::Dpdk => None,
+            RunTarget::Sim | RunTarget::Host | RunTarget::Xdp | RunTarget::Dpdk => None,
         }
     }
 }
@@ -96,7 +96,7 @@ pub type Observe<'a> = &'a dyn Fn(Instant, &mut Stack);
 
 /// The environment of a script's run.
 #[derive(Clone)]
-pub struct Bench<'a> {
+pub struct ScriptEnvironment<'a> {
     /// Creates the program under test.
     pub program: MakeProgram<'a>,
     /// The program's declarations.
@@ -108,7 +108,7 @@ pub struct Bench<'a> {
     /// The IP version of scripts that state none.
     pub version: IpVersion,
     /// The environment in which scripts run.
-    pub target: Target,
+    pub target: RunTarget,
     /// The system for which scripts were written. Its settings apply unless a script sets others.
     pub system: Option<System>,
     /// The properties that are not compared.
@@ -119,10 +119,10 @@ pub struct Bench<'a> {
 
 /// Runs a script. Its set-up scripts are searched for in `folder`.
 #[must_use]
-pub fn run(text: &str, folder: &Path, bench: &Bench<'_>) -> Report {
+pub fn run(text: &str, folder: &Path, bench: &ScriptEnvironment<'_>) -> ScriptReport {
     let mut report = match prepare(text, folder, bench) {
         Ok(runner) => runner.run(),
-        Err(verdict) => Report::of(verdict),
+        Err(verdict) => ScriptReport::new(verdict),
     };
     if let Some(failure) = report.failure() {
         let line = usize::try_from(failure.place.line).unwrap_or(0);
@@ -132,9 +132,14 @@ pub fn run(text: &str, folder: &Path, bench: &Bench<'_>) -> Report {
     report
 }
 
-fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner<'a>, Verdict> {
-    let failure = |place: Place, got: String| Failure { place, got, ..Failure::default() };
-    let wrong = |place: Place, got: String| Verdict::Unreadable(failure(place, got));
+fn prepare<'a>(
+    text: &str,
+    folder: &Path,
+    bench: &'a ScriptEnvironment<'a>,
+) -> Result<Runner<'a>, ScriptOutcome> {
+    let failure =
+        |place: ScriptPosition, got: String| ScriptFailure { place, got, ..ScriptFailure::default() };
+    let wrong = |place: ScriptPosition, got: String| ScriptOutcome::Unreadable(failure(place, got));
     let script = parse(text, &bench.defines).map_err(|error| {
         let hint = if error.hint.is_empty() {
             String::new()
@@ -146,7 +151,9 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     let mut config =
         Config::read(&script, bench.version, folder, bench.table, bench.read).map_err(|bad| match bad {
             BadSetting::Wrong(place, message) => wrong(place, message),
-            BadSetting::Beyond(place, what) => Verdict::Unsupported(failure(place, script::beyond(what))),
+            BadSetting::Beyond(place, what) => {
+                ScriptOutcome::Unsupported(failure(place, script::beyond(what)))
+            }
         })?;
     let usual = bench.table.scripts().iter();
     for (name, value) in bench
@@ -157,14 +164,14 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     {
         config.params.entry(name.clone()).or_insert(*value);
     }
-    let start = Place { line: 1, column: 1 };
+    let start = ScriptPosition { line: 1, column: 1 };
     let program = program(&mut config, bench.program).map_err(|error| wrong(start, error.to_string()))?;
-    let mut world: Box<dyn World> = match bench.target {
-        Target::Sim => Box::new(Virtual::new(config.mtu)),
-        Target::Host | Target::Xdp | Target::Dpdk => {
+    let mut world: Box<dyn Environment> = match bench.target {
+        RunTarget::Sim => Box::new(Virtual::new(config.mtu)),
+        RunTarget::Host | RunTarget::Xdp | RunTarget::Dpdk => {
             if script::length(&script.events) > MAX_TIME_ON_HOST {
                 let what = "scripts of more than 3 s on a device".to_owned();
-                return Err(Verdict::Unsupported(failure(start, what)));
+                return Err(ScriptOutcome::Unsupported(failure(start, what)));
             }
             config.tolerance = config.tolerance.max(HOST_TOLERANCE);
             let world = device::open(bench.target, &config, &*program);
@@ -197,7 +204,7 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     let caps = world.wire().caps().clone();
     if caps.mtu < config.mtu {
         let what = format!("packets of more than {} bytes on this device", caps.mtu);
-        return Err(Verdict::Unsupported(failure(start, what)));
+        return Err(ScriptOutcome::Unsupported(failure(start, what)));
     }
     let mut stack = Stack::new(program, setup, &caps).map_err(|error| wrong(start, error.to_string()))?;
     if let Some(observe) = bench.observe {

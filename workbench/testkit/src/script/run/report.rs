@@ -3,26 +3,26 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::script::syntax::Place;
+use crate::script::syntax::ScriptPosition;
 
 /// The outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ScriptOutcome {
     /// All events happened as written.
     Passed,
     /// An event did not happen as written.
-    Failed(Failure),
+    Failed(ScriptFailure),
     /// The script uses a feature that the runner does not support.
-    Unsupported(Failure),
+    Unsupported(ScriptFailure),
     /// The script cannot be parsed, or is inconsistent.
-    Unreadable(Failure),
+    Unreadable(ScriptFailure),
 }
 
 /// An event that did not happen as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failure {
+pub struct ScriptFailure {
     /// The event's place in the script.
-    pub place: Place,
+    pub place: ScriptPosition,
     /// The time when the failure was detected, from the start.
     pub at: Duration,
     /// The expected behaviour.
@@ -33,9 +33,9 @@ pub struct Failure {
 
 /// The report of a script's run.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct ScriptReport {
     /// The outcome.
-    pub verdict: Verdict,
+    pub verdict: ScriptOutcome,
     /// Settings that have no effect.
     pub notes: Vec<String>,
     /// The script's output.
@@ -48,10 +48,10 @@ pub struct Report {
     pub source: String,
 }
 
-impl Report {
+impl ScriptReport {
     /// Creates the report of a script that has not run.
-    pub(super) fn of(verdict: Verdict) -> Report {
-        Report {
+    pub(super) fn new(verdict: ScriptOutcome) -> ScriptReport {
+        ScriptReport {
             verdict,
             notes: Vec::new(),
             printed: Vec::new(),
@@ -64,17 +64,17 @@ impl Report {
     /// Returns whether the script passed.
     #[must_use]
     pub fn passed(&self) -> bool {
-        self.verdict == Verdict::Passed
+        self.verdict == ScriptOutcome::Passed
     }
 
     /// Returns the failure, if there is one.
     #[must_use]
-    pub fn failure(&self) -> Option<&Failure> {
+    pub fn failure(&self) -> Option<&ScriptFailure> {
         match &self.verdict {
-            Verdict::Passed => None,
-            Verdict::Failed(failure) | Verdict::Unsupported(failure) | Verdict::Unreadable(failure) => {
-                Some(failure)
-            }
+            ScriptOutcome::Passed => None,
+            ScriptOutcome::Failed(failure)
+            | ScriptOutcome::Unsupported(failure)
+            | ScriptOutcome::Unreadable(failure) => Some(failure),
         }
     }
 
@@ -82,10 +82,10 @@ impl Report {
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self.verdict {
-            Verdict::Passed => "ok",
-            Verdict::Failed(_) => "failed",
-            Verdict::Unsupported(_) => "unsupported",
-            Verdict::Unreadable(_) => "unreadable",
+            ScriptOutcome::Passed => "ok",
+            ScriptOutcome::Failed(_) => "failed",
+            ScriptOutcome::Unsupported(_) => "unsupported",
+            ScriptOutcome::Unreadable(_) => "unreadable",
         }
     }
 
@@ -97,10 +97,10 @@ impl Report {
         };
         let mut text = format!("{name}:{}: ", failure.place);
         let _ = match self.verdict {
-            Verdict::Unreadable(_) | Verdict::Unsupported(_) => {
+            ScriptOutcome::Unreadable(_) | ScriptOutcome::Unsupported(_) => {
                 write!(text, "{}{}", failure.got, self.pointed(failure.place))
             }
-            Verdict::Passed | Verdict::Failed(_) => {
+            ScriptOutcome::Passed | ScriptOutcome::Failed(_) => {
                 write!(
                     text,
                     "at {}{}\n  expected: {}\n  happened: {}",
@@ -111,7 +111,7 @@ impl Report {
                 )
             }
         };
-        if !self.trace.is_empty() && matches!(self.verdict, Verdict::Failed(_)) {
+        if !self.trace.is_empty() && matches!(self.verdict, ScriptOutcome::Failed(_)) {
             text.push_str("\n  packets:");
             let skipped = self.trace.len().saturating_sub(SHOWN);
             if skipped > 0 {
@@ -125,9 +125,9 @@ impl Report {
     }
 }
 
-impl Report {
+impl ScriptReport {
     /// Returns the script's line, with a caret below the place.
-    fn pointed(&self, place: Place) -> String {
+    fn pointed(&self, place: ScriptPosition) -> String {
         if self.source.trim().is_empty() {
             return String::new();
         }

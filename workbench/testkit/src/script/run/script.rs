@@ -9,19 +9,21 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use super::Bench;
-use super::calls::{CallError, Kernel, Progress};
+use super::ScriptEnvironment;
+use super::calls::{CallError, CallProgress, Kernel};
 use super::config::Config;
-use super::expect::{Match, Sent, compare, is_extra};
-use super::flows::{Cookies, Flow, Flows};
+use super::expect::{Match, SentPacket, compare, is_extra};
+use super::flows::{Cookies, Flows, ScriptFlow};
 use super::inject::{self, Impossible};
-use super::report::{Failure, Report, Verdict, seconds};
+use super::report::{ScriptFailure, ScriptOutcome, ScriptReport, seconds};
 use super::symbols::{errno, errno_name, number};
-use super::world::World;
-use crate::script::python::{self, Value, Why};
-use crate::script::syntax::tree::{ACK, Action, Body, Call, Event, Expression, Packet, SYN, Segment, When};
-use crate::script::syntax::{Place, Script};
-use crate::script::wire::{self, Decoded, Tcp};
+use super::world::Environment;
+use crate::script::python::{self, PythonFault, Value};
+use crate::script::syntax::tree::{
+    ACK, Action, Call, EventTime, Expression, IpPacket, PacketBody, SYN, ScriptEvent, Segment,
+};
+use crate::script::syntax::{Script, ScriptPosition};
+use crate::script::wire::{self, DecodedContent, Tcp};
 
 /// The maximum number of lines of a trace that are kept.
 const TRACE: usize = 10_000;
@@ -31,9 +33,9 @@ const TURNS: u64 = 20_000_000;
 const QUEUE: usize = 100_000;
 
 /// A call that has not returned.
-struct Pending {
+struct BlockedCall {
     call: Call,
-    place: Place,
+    place: ScriptPosition,
     /// The time by which the call has to return.
     due: Instant,
     stage: u64,
@@ -46,12 +48,12 @@ pub(super) struct Runner<'a> {
     begun: bool,
     /// The folder of set-up scripts.
     folder: PathBuf,
-    bench: &'a Bench<'a>,
-    world: Box<dyn World>,
+    bench: &'a ScriptEnvironment<'a>,
+    world: Box<dyn Environment>,
     kernel: Kernel,
     flows: Flows,
-    queue: VecDeque<Sent>,
-    pending: Option<Pending>,
+    queue: VecDeque<SentPacket>,
+    pending: Option<BlockedCall>,
     start: Instant,
     /// The time from which relative times count.
     last: Instant,
@@ -64,14 +66,14 @@ pub(super) struct Runner<'a> {
 }
 
 /// A result whose error ends the script early.
-type Step<T> = Result<T, Verdict>;
+type StepResult<T> = Result<T, ScriptOutcome>;
 
 impl<'a> Runner<'a> {
     pub(super) fn new(
         script: Script,
         (config, folder): (Config, PathBuf),
-        bench: &'a Bench<'a>,
-        world: Box<dyn World>,
+        bench: &'a ScriptEnvironment<'a>,
+        world: Box<dyn Environment>,
         kernel: Kernel,
     ) -> Runner<'a> {
         let start = world.now();
@@ -98,37 +100,47 @@ impl<'a> Runner<'a> {
         }
     }
 
-    pub(super) fn run(mut self) -> Report {
+    pub(super) fn run(mut self) -> ScriptReport {
         let events = std::mem::take(&mut self.script.events);
         let result = events
             .iter()
             .try_for_each(|event| self.event(event))
             .and_then(|()| self.finish());
         let verdict = match result {
-            Ok(()) => Verdict::Passed,
+            Ok(()) => ScriptOutcome::Passed,
             Err(verdict) => verdict,
         };
         // Packets that no event expected help to explain a failure.
-        Report {
+        ScriptReport {
             notes: self.config.notes,
             printed: self.printed,
             trace: self.trace,
             in_kernel: self.world.handled(),
-            ..Report::of(verdict)
+            ..ScriptReport::new(verdict)
         }
     }
 
-    fn failure(&self, place: Place, expected: impl Into<String>, got: impl Into<String>) -> Failure {
+    fn failure(
+        &self,
+        place: ScriptPosition,
+        expected: impl Into<String>,
+        got: impl Into<String>,
+    ) -> ScriptFailure {
         let at = self.world.now() - self.start;
-        Failure { place, at, expected: expected.into(), got: got.into() }
+        ScriptFailure { place, at, expected: expected.into(), got: got.into() }
     }
 
-    fn failed<T>(&self, place: Place, expected: impl Into<String>, got: impl Into<String>) -> Step<T> {
-        Err(Verdict::Failed(self.failure(place, expected, got)))
+    fn failed<T>(
+        &self,
+        place: ScriptPosition,
+        expected: impl Into<String>,
+        got: impl Into<String>,
+    ) -> StepResult<T> {
+        Err(ScriptOutcome::Failed(self.failure(place, expected, got)))
     }
 
     /// Runs an event, from its time on.
-    fn event(&mut self, event: &Event) -> Step<()> {
+    fn event(&mut self, event: &ScriptEvent) -> StepResult<()> {
         let (from, to) = self.times(event.when);
         self.late = Duration::ZERO;
         self.begun |= !matches!(event.action, Action::Command(_));
@@ -154,34 +166,34 @@ impl<'a> Runner<'a> {
                 let result = python::execute(block, &names, &mut self.variables, &mut self.printed);
                 if let Err(error) = result {
                     let (expected, got) = match error.why {
-                        Why::IsFalse { assertion, message } => (assertion, message),
-                        Why::NoValue(why) => ("code that runs".into(), why.to_string()),
+                        PythonFault::IsFalse { assertion, message } => (assertion, message),
+                        PythonFault::NoValue(why) => ("code that runs".into(), why.to_string()),
                     };
                     return self.failed(error.place, expected, got);
                 }
             }
         }
         self.last = match event.when {
-            When::Any => self.world.now(),
+            EventTime::Any => self.world.now(),
             _ => from + self.late,
         };
         Ok(())
     }
 
     /// Returns the earliest and the latest time of an event.
-    fn times(&self, when: When) -> (Instant, Instant) {
+    fn times(&self, when: EventTime) -> (Instant, Instant) {
         match when {
-            When::At(at) => (self.start.plus_nanos(at), self.start.plus_nanos(at)),
-            When::After(after) => (self.last.plus_nanos(after), self.last.plus_nanos(after)),
-            When::Between(from, to) => (self.start.plus_nanos(from), self.start.plus_nanos(to)),
-            When::AfterBetween(from, to) => (self.last.plus_nanos(from), self.last.plus_nanos(to)),
-            When::Any => (self.world.now(), Instant::NEVER),
+            EventTime::At(at) => (self.start.plus_nanos(at), self.start.plus_nanos(at)),
+            EventTime::After(after) => (self.last.plus_nanos(after), self.last.plus_nanos(after)),
+            EventTime::Between(from, to) => (self.start.plus_nanos(from), self.start.plus_nanos(to)),
+            EventTime::AfterBetween(from, to) => (self.last.plus_nanos(from), self.last.plus_nanos(to)),
+            EventTime::Any => (self.world.now(), Instant::NEVER),
         }
     }
 
     /// Runs a command in the middle of a script. Its params apply to connections that begin from now on.
     /// Settings of the device and of limits come too late.
-    fn command(&mut self, text: &str, place: Place) -> Step<()> {
+    fn command(&mut self, text: &str, place: ScriptPosition) -> StepResult<()> {
         // The commands before all events have been read already.
         if !self.begun {
             return Ok(());
@@ -195,7 +207,7 @@ impl<'a> Runner<'a> {
             .config
             .command(text, &self.folder, self.bench.table, self.bench.read)
         {
-            return Err(Verdict::Unsupported(self.failure(place, "", beyond(what))));
+            return Err(ScriptOutcome::Unsupported(self.failure(place, "", beyond(what))));
         }
         let asked = std::mem::take(&mut self.config.listeners_asked_for);
         if let Some(port) = asked.iter().find(|port| !self.kernel.listens(**port)) {
@@ -239,9 +251,9 @@ impl<'a> Runner<'a> {
         changed.or_else(|why| self.failed(place, "params that can be changed", why))
     }
 
-    fn inbound(&mut self, packet: &Packet, place: Place) -> Step<()> {
+    fn inbound(&mut self, packet: &IpPacket, place: ScriptPosition) -> StepResult<()> {
         let inbound = match &packet.body {
-            Body::Tcp(segment) => {
+            PacketBody::Tcp(segment) => {
                 let begins = segment.flags & (SYN | ACK) == SYN || self.flows.current().is_none();
                 let context = (begins, self.kernel.listening);
                 inject::select(
@@ -255,9 +267,9 @@ impl<'a> Runner<'a> {
                     inject::segment(segment, &packet.ip, (flow, cookies), &self.config)
                 })
             }
-            Body::Icmp(icmp) => self.flows.current().map(|flow| inject::icmp(icmp, flow)),
-            Body::Udp(..) => Some(Err(Impossible::Unsupported("UDP packets".into()))),
-            Body::Encapsulated(what) => Some(Err(Impossible::Unsupported(format!(
+            PacketBody::Icmp(icmp) => self.flows.current().map(|flow| inject::icmp(icmp, flow)),
+            PacketBody::Udp(..) => Some(Err(Impossible::Unsupported("UDP packets".into()))),
+            PacketBody::Encapsulated(what) => Some(Err(Impossible::Unsupported(format!(
                 "encapsulated packets (`{what}`)"
             )))),
         };
@@ -298,23 +310,30 @@ impl<'a> Runner<'a> {
         self.settle()
     }
 
-    fn impossible(&self, impossible: Impossible, place: Place) -> Verdict {
+    fn impossible(&self, impossible: Impossible, place: ScriptPosition) -> ScriptOutcome {
         match impossible {
-            Impossible::Unsupported(what) => Verdict::Unsupported(self.failure(place, "", beyond(what))),
-            Impossible::Wrong(why) => Verdict::Unreadable(self.failure(place, "", why)),
+            Impossible::Unsupported(what) => {
+                ScriptOutcome::Unsupported(self.failure(place, "", beyond(what)))
+            }
+            Impossible::Wrong(why) => ScriptOutcome::Unreadable(self.failure(place, "", why)),
         }
     }
 
-    fn outbound(&mut self, packet: &Packet, event: &Event, (from, to): (Instant, Instant)) -> Step<()> {
+    fn outbound(
+        &mut self,
+        packet: &IpPacket,
+        event: &ScriptEvent,
+        (from, to): (Instant, Instant),
+    ) -> StepResult<()> {
         let segment: &Segment = match &packet.body {
-            Body::Tcp(segment) => segment,
-            Body::Udp(..) | Body::Icmp(_) => {
+            PacketBody::Tcp(segment) => segment,
+            PacketBody::Udp(..) | PacketBody::Icmp(_) => {
                 return Err(self.impossible(
                     Impossible::Unsupported("outbound packets other than TCP".into()),
                     event.place,
                 ));
             }
-            Body::Encapsulated(what) => {
+            PacketBody::Encapsulated(what) => {
                 let what = format!("encapsulated packets (`{what}`)");
                 return Err(self.impossible(Impossible::Unsupported(what), event.place));
             }
@@ -378,8 +397,8 @@ impl<'a> Runner<'a> {
             }
         };
         self.last = match event.when {
-            When::At(_) | When::After(_) => from,
-            When::Between(..) | When::AfterBetween(..) | When::Any => at,
+            EventTime::At(_) | EventTime::After(_) => from,
+            EventTime::Between(..) | EventTime::AfterBetween(..) | EventTime::Any => at,
         };
         Ok(())
     }
@@ -388,8 +407,8 @@ impl<'a> Runner<'a> {
         seconds(at - self.start)
     }
 
-    fn call(&mut self, call: &Call, event: &Event) -> Step<()> {
-        let base = if matches!(event.when, When::After(_) | When::AfterBetween(..)) {
+    fn call(&mut self, call: &Call, event: &ScriptEvent) -> StepResult<()> {
+        let base = if matches!(event.when, EventTime::After(_) | EventTime::AfterBetween(..)) {
             self.last
         } else {
             self.start
@@ -398,26 +417,30 @@ impl<'a> Runner<'a> {
         let mut stage = 0;
         let progress = self.attempt(call, event.place, &mut stage)?;
         match (progress, due) {
-            (Progress::Done(answer), None) => self.check(call, event.place, &answer),
-            (Progress::Done(answer), Some(due)) => {
+            (CallProgress::Done(answer), None) => self.check(call, event.place, &answer),
+            (CallProgress::Done(answer), Some(due)) => {
                 self.check(call, event.place, &answer)?;
                 self.on_time(call, event.place, due)
             }
-            (Progress::Blocked, Some(due)) => {
-                self.pending = Some(Pending { call: call.clone(), place: event.place, due, stage });
+            (CallProgress::Blocked, Some(due)) => {
+                self.pending = Some(BlockedCall { call: call.clone(), place: event.place, due, stage });
                 Ok(())
             }
-            (Progress::Blocked, None) => {
+            (CallProgress::Blocked, None) => {
                 // The call may wait only for events of this instant.
-                self.pending =
-                    Some(Pending { call: call.clone(), place: event.place, due: self.world.now(), stage });
+                self.pending = Some(BlockedCall {
+                    call: call.clone(),
+                    place: event.place,
+                    due: self.world.now(),
+                    stage,
+                });
                 Ok(())
             }
         }
     }
 
     /// Makes a call, and checks its effect on connections.
-    fn attempt(&mut self, call: &Call, place: Place, stage: &mut u64) -> Step<Progress> {
+    fn attempt(&mut self, call: &Call, place: ScriptPosition, stage: &mut u64) -> StepResult<CallProgress> {
         self.kernel.now = self.world.now();
         let made = self.kernel.call(call, stage);
         if call.name == "listen" {
@@ -430,13 +453,17 @@ impl<'a> Runner<'a> {
         match made {
             Ok(progress) => Ok(progress),
             Err(CallError::Unsupported(what)) => {
-                Err(Verdict::Unsupported(self.failure(place, "", beyond(what))))
+                Err(ScriptOutcome::Unsupported(self.failure(place, "", beyond(what))))
             }
-            Err(CallError::Misuse(why)) => Err(Verdict::Unreadable(self.failure(place, "", why.to_string()))),
+            Err(CallError::Misuse(why)) => Err(ScriptOutcome::Unreadable(self.failure(
+                place,
+                "",
+                why.to_string(),
+            ))),
         }
     }
 
-    fn check(&self, call: &Call, place: Place, answer: &super::calls::Answer) -> Step<()> {
+    fn check(&self, call: &Call, place: ScriptPosition, answer: &super::calls::CallAnswer) -> StepResult<()> {
         let expected = result_text(call);
         let got = match answer.errno {
             0 => format!("{}() returned {}", call.name, answer.value),
@@ -459,7 +486,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn on_time(&self, call: &Call, place: Place, due: Instant) -> Step<()> {
+    fn on_time(&self, call: &Call, place: ScriptPosition, due: Instant) -> StepResult<()> {
         let now = self.world.now();
         let tolerance = self.config.tolerance;
         if now - due <= tolerance && due - now <= Instant::after(tolerance).since_origin() {
@@ -470,17 +497,17 @@ impl<'a> Runner<'a> {
     }
 
     /// Resumes the blocked call.
-    fn resume(&mut self) -> Step<bool> {
+    fn resume(&mut self) -> StepResult<bool> {
         let Some(mut pending) = self.pending.take() else {
             return Ok(false);
         };
         match self.attempt(&pending.call, pending.place, &mut pending.stage)? {
-            Progress::Done(answer) => {
+            CallProgress::Done(answer) => {
                 self.check(&pending.call, pending.place, &answer)?;
                 self.on_time(&pending.call, pending.place, pending.due)?;
                 Ok(true)
             }
-            Progress::Blocked => {
+            CallProgress::Blocked => {
                 if self.world.now() > pending.due + self.config.tolerance {
                     let expected =
                         format!("{} at {}", result_text(&pending.call), self.relative(pending.due));
@@ -493,7 +520,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Waits until the blocked call returns.
-    fn finish_pending(&mut self) -> Step<()> {
+    fn finish_pending(&mut self) -> StepResult<()> {
         self.settle()?;
         while let Some(pending) = &self.pending {
             let limit = (pending.due + self.config.tolerance).plus_nanos(1);
@@ -502,13 +529,13 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn finish(&mut self) -> Step<()> {
+    fn finish(&mut self) -> StepResult<()> {
         self.finish_pending()
     }
 
     /// Lets time pass until an event's time. A late start in real time delays all later events, because the
     /// machine was busy, not the stack.
-    fn begin(&mut self, at: Instant) -> Step<()> {
+    fn begin(&mut self, at: Instant) -> StepResult<()> {
         self.wait_until(at)?;
         if self.world.is_real() {
             self.late = self.world.now() - at;
@@ -519,7 +546,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Lets time pass until `at`.
-    fn wait_until(&mut self, at: Instant) -> Step<()> {
+    fn wait_until(&mut self, at: Instant) -> StepResult<()> {
         self.settle()?;
         while self.world.now() < at {
             self.turn(at)?;
@@ -529,7 +556,7 @@ impl<'a> Runner<'a> {
 
     /// Waits for the next occurrence, at most until `limit`, and processes it. Returns false if the limit is
     /// reached.
-    fn turn(&mut self, limit: Instant) -> Step<bool> {
+    fn turn(&mut self, limit: Instant) -> StepResult<bool> {
         if self.world.now() >= limit {
             return Ok(false);
         }
@@ -545,14 +572,18 @@ impl<'a> Runner<'a> {
             return Ok(false); // no event is left, so time need not pass
         }
         if let Err(error) = self.world.wait(next) {
-            return self.failed(Place::default(), "a device that works", error.to_string());
+            return self.failed(
+                ScriptPosition::default(),
+                "a device that works",
+                error.to_string(),
+            );
         }
         self.settle()?;
         Ok(true)
     }
 
     /// Does all work that is due now.
-    fn settle(&mut self) -> Step<()> {
+    fn settle(&mut self) -> StepResult<()> {
         self.settle_stack()?;
         while self.pending.is_some() && self.resume()? {
             self.settle_stack()?;
@@ -561,12 +592,12 @@ impl<'a> Runner<'a> {
     }
 
     /// Does the stack's part of that work.
-    fn settle_stack(&mut self) -> Step<()> {
+    fn settle_stack(&mut self) -> StepResult<()> {
         loop {
             self.turns += 1;
             if self.turns > TURNS {
                 return self.failed(
-                    Place::default(),
+                    ScriptPosition::default(),
                     "a script that ends",
                     "the stack never comes to rest",
                 );
@@ -576,7 +607,13 @@ impl<'a> Runner<'a> {
             let polled = self.kernel.stack.poll(now, self.world.wire());
             let busy = match polled {
                 Ok(busy) => busy,
-                Err(error) => return self.failed(Place::default(), "a device that works", error.to_string()),
+                Err(error) => {
+                    return self.failed(
+                        ScriptPosition::default(),
+                        "a device that works",
+                        error.to_string(),
+                    );
+                }
             };
             let noticed = self.kernel.take_notices();
             self.kernel.settle_errors();
@@ -589,22 +626,28 @@ impl<'a> Runner<'a> {
     }
 
     /// Collects the packets that the stack has sent.
-    fn collect(&mut self) -> Step<()> {
+    fn collect(&mut self) -> StepResult<()> {
         let frames = match self.world.sent() {
             Ok(frames) => frames,
-            Err(error) => return self.failed(Place::default(), "a device that works", error.to_string()),
+            Err(error) => {
+                return self.failed(
+                    ScriptPosition::default(),
+                    "a device that works",
+                    error.to_string(),
+                );
+            }
         };
         for (at, frame) in frames {
             match wire::decode(&frame) {
-                Decoded::Tcp(tcp) => self.take(at, tcp),
+                DecodedContent::Tcp(tcp) => self.take(at, tcp),
                 // On a device, the kernel sends packets as well.
-                Decoded::Other { from, .. } if from != self.config.local => {}
-                Decoded::Other { protocol, len, .. } => {
+                DecodedContent::Other { from, .. } if from != self.config.local => {}
+                DecodedContent::Other { protocol, len, .. } => {
                     self.record('>', &format!("a packet of protocol {protocol}, {len} bytes"));
                 }
-                Decoded::Broken(why) => {
+                DecodedContent::Broken(why) => {
                     return self.failed(
-                        Place::default(),
+                        ScriptPosition::default(),
                         "packets that are right",
                         format!("the stack sent {why}"),
                     );
@@ -615,7 +658,7 @@ impl<'a> Runner<'a> {
     }
 
     fn take(&mut self, at: Instant, tcp: Tcp) {
-        let text = match self.flows.of(&tcp) {
+        let text = match self.flows.find(&tcp) {
             Some(flow) => {
                 flow.note(&tcp);
                 shown(&tcp, flow)
@@ -624,7 +667,7 @@ impl<'a> Runner<'a> {
         };
         self.record('>', &text);
         if self.queue.len() < QUEUE {
-            self.queue.push_back(Sent { at, tcp });
+            self.queue.push_back(SentPacket { at, tcp });
         }
     }
 
@@ -637,13 +680,13 @@ impl<'a> Runner<'a> {
 }
 
 /// Returns the minimum duration of events, if each happens on time.
-pub(super) fn length(events: &[Event]) -> Duration {
+pub(super) fn length(events: &[ScriptEvent]) -> Duration {
     let (mut last, mut latest) = (0_u64, 0);
     for event in events {
         last = match event.when {
-            When::At(at) | When::Between(at, _) => at,
-            When::After(after) | When::AfterBetween(after, _) => last.saturating_add(after),
-            When::Any => last,
+            EventTime::At(at) | EventTime::Between(at, _) => at,
+            EventTime::After(after) | EventTime::AfterBetween(after, _) => last.saturating_add(after),
+            EventTime::Any => last,
         };
         latest = last.max(latest);
     }
@@ -651,7 +694,7 @@ pub(super) fn length(events: &[Event]) -> Duration {
 }
 
 /// Shows a packet of the stack in the script's numbers.
-fn shown(tcp: &Tcp, flow: &Flow) -> String {
+fn shown(tcp: &Tcp, flow: &ScriptFlow) -> String {
     wire::seen(tcp, flow.own_base(tcp.flags), flow.peer_base(tcp.flags))
 }
 

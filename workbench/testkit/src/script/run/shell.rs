@@ -12,7 +12,7 @@ const MAX_COMMANDS: usize = 10_000;
 
 /// The effect of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum CommandEffect {
     /// A sysctl is set: its name with dots, and its value.
     Sysctl(String, String),
     /// The device's MTU is set.
@@ -33,7 +33,7 @@ pub(crate) enum Effect {
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
 /// Returns the effects of a command in a script in `folder`.
-pub(crate) fn effects(text: &str, folder: &Path, table: &Table, read: ReadFile<'_>) -> Vec<Effect> {
+pub(crate) fn effects(text: &str, folder: &Path, table: &Table, read: ReadFile<'_>) -> Vec<CommandEffect> {
     let mut effects = Vec::new();
     interpret(text, folder, table, read, DEEPEST, &mut effects);
     effects
@@ -45,7 +45,7 @@ fn interpret(
     table: &Table,
     read: ReadFile<'_>,
     depth: usize,
-    out: &mut Vec<Effect>,
+    out: &mut Vec<CommandEffect>,
 ) {
     let mut commands = commands(text).into_iter().peekable();
     while let Some(command) = commands.next() {
@@ -56,7 +56,7 @@ fn interpret(
             .peek()
             .and_then(|next| listener_asked_for(&command, next));
         if let Some(port) = port {
-            out.push(Effect::Listens(port));
+            out.push(CommandEffect::Listens(port));
             commands.next();
             continue;
         }
@@ -66,8 +66,8 @@ fn interpret(
                 filters.push(next);
             }
             out.push(match counted(&filters) {
-                Some((state, digits)) => Effect::Counts(state, digits),
-                None => Effect::Beyond(command.words.join(" ")),
+                Some((state, digits)) => CommandEffect::Counts(state, digits),
+                None => CommandEffect::Beyond(command.words.join(" ")),
             });
             continue;
         }
@@ -81,14 +81,14 @@ fn interpret(
             "set_sysctls.py" => settings(rest.iter(), out),
             "echo" if command.into.is_some() => {
                 let path = command.into.as_deref().unwrap_or_default();
-                out.push(Effect::Sysctl(dotted(path), rest.join(" ")));
+                out.push(CommandEffect::Sysctl(dotted(path), rest.join(" ")));
             }
             "ip" if rest.first() == Some(&"link") => match value_after(rest, "mtu") {
-                Some(mtu) => out.push(Effect::Mtu(mtu)),
-                None => out.push(Effect::Note(words.join(" "))),
+                Some(mtu) => out.push(CommandEffect::Mtu(mtu)),
+                None => out.push(CommandEffect::Note(words.join(" "))),
             },
             "tcpdrop" if rest.len() == 2 && state_named(rest[1]).is_some() => {
-                out.extend(state_named(rest[1]).map(Effect::Drops));
+                out.extend(state_named(rest[1]).map(CommandEffect::Drops));
             }
             // Scripts share no state, so that no setting has to be restored afterwards.
             "true" | ":" | "rm" => {}
@@ -106,18 +106,18 @@ fn interpret(
                         depth - 1,
                         out,
                     ),
-                    None => out.push(Effect::Note(format!("{} (no such file)", words.join(" ")))),
+                    None => out.push(CommandEffect::Note(format!("{} (no such file)", words.join(" ")))),
                 }
             }
-            _ if ASKING.contains(&name) => out.push(Effect::Beyond(words.join(" "))),
-            _ => out.push(Effect::Note(words.join(" "))),
+            _ if ASKING.contains(&name) => out.push(CommandEffect::Beyond(words.join(" "))),
+            _ => out.push(CommandEffect::Note(words.join(" "))),
         }
     }
 }
 
 /// Returns the port in `grep " 0A " /proc/net/tcp | grep ":1F90"`, which asks whether a socket listens there.
-fn listener_asked_for(command: &Command, next: &Command) -> Option<u16> {
-    let is = |command: &Command, i: usize, word: &str| command.words.get(i).is_some_and(|w| w == word);
+fn listener_asked_for(command: &ShellCommand, next: &ShellCommand) -> Option<u16> {
+    let is = |command: &ShellCommand, i: usize, word: &str| command.words.get(i).is_some_and(|w| w == word);
     let state = is(command, 0, "grep") && is(command, 1, " 0A ") && is(command, 2, "/proc/net/tcp");
     let port = next.words.get(1)?.strip_prefix(':')?;
     let asked = state && next.piped && is(next, 0, "grep") && port.len() == 4;
@@ -127,11 +127,11 @@ fn listener_asked_for(command: &Command, next: &Command) -> Option<u16> {
 /// Parses FreeBSD's `sockstat … | grep packetdril | grep -c TIME_WAIT | grep 1`. Returns the state and the
 /// digits of the number of sockets in it. All sockets belong to the script's address family, ports and
 /// process.
-fn counted(filters: &[Command]) -> Option<(&'static str, String)> {
+fn counted(filters: &[ShellCommand]) -> Option<(&'static str, String)> {
     let [others @ .., count, digits] = filters else {
         return None;
     };
-    let words = |command: &Command| {
+    let words = |command: &ShellCommand| {
         command
             .words
             .iter()
@@ -139,7 +139,7 @@ fn counted(filters: &[Command]) -> Option<(&'static str, String)> {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    let is_of_process = |command: &Command| words(command) == "grep packetdril";
+    let is_of_process = |command: &ShellCommand| words(command) == "grep packetdril";
     let (count, digits) = (words(count), words(digits));
     let state = state_named(count.strip_prefix("grep -c ")?)?;
     let digits = digits.strip_prefix("grep ")?.to_owned();
@@ -180,11 +180,11 @@ fn value_after(words: &[&str], key: &str) -> Option<u32> {
     words.iter().skip_while(|word| **word != key).nth(1)?.parse().ok()
 }
 
-fn settings<'a>(words: impl Iterator<Item = &'a &'a str>, out: &mut Vec<Effect>) {
+fn settings<'a>(words: impl Iterator<Item = &'a &'a str>, out: &mut Vec<CommandEffect>) {
     for word in words {
         out.push(match word.split_once('=') {
-            Some((name, value)) => Effect::Sysctl(dotted(name), value.to_owned()),
-            None => Effect::Note(format!("sysctl {word}")),
+            Some((name, value)) => CommandEffect::Sysctl(dotted(name), value.to_owned()),
+            None => CommandEffect::Note(format!("sysctl {word}")),
         });
     }
 }
@@ -198,7 +198,7 @@ fn dotted(name: &str) -> String {
 
 /// One command: its words, and the file that receives its output.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Command {
+struct ShellCommand {
     words: Vec<String>,
     into: Option<String>,
     /// True if the command reads the output of the one before.
@@ -207,8 +207,8 @@ struct Command {
 
 /// Splits a text into commands: quotes, comments, continued lines, `;`, `&&`, `||`, pipes, output to a file,
 /// and arithmetic in `$((…))`.
-fn commands(text: &str) -> Vec<Command> {
-    let mut commands = vec![Command::default()];
+fn commands(text: &str) -> Vec<ShellCommand> {
+    let mut commands = vec![ShellCommand::default()];
     let mut redirect = false;
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -255,7 +255,7 @@ fn commands(text: &str) -> Vec<Command> {
         rest = rest.get(step..).unwrap_or("");
         if separates {
             redirect = false;
-            commands.push(Command { piped, ..Command::default() });
+            commands.push(ShellCommand { piped, ..ShellCommand::default() });
         }
     }
     commands.retain(|command| !command.words.is_empty());
@@ -288,7 +288,7 @@ fn word(text: &str) -> (String, usize) {
 /// Returns the value of `$((…))`, and its length.
 fn arithmetic(text: &str) -> Option<(String, usize)> {
     struct Nothing;
-    impl python::Names for Nothing {
+    impl python::NamedValues for Nothing {
         fn value(&self, name: &str) -> Result<python::Value, python::NameError> {
             Err(python::NameError::Unknown(name.to_owned()))
         }
@@ -304,7 +304,7 @@ fn arithmetic(text: &str) -> Option<(String, usize)> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Vec<Effect> {
+    fn read(text: &str) -> Vec<CommandEffect> {
         let table = Table::parse("[setup]\n\"defaults.sh\" = \"sysctl -q a.b=known\"").expect("a table");
         let file = |path: &Path| {
             (path == Path::new("t/../common/set.sh"))
@@ -313,8 +313,8 @@ mod tests {
         effects(text, Path::new("t"), &table, &file)
     }
 
-    fn sysctl(name: &str, value: &str) -> Effect {
-        Effect::Sysctl(name.into(), value.into())
+    fn sysctl(name: &str, value: &str) -> CommandEffect {
+        CommandEffect::Sysctl(name.into(), value.into())
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
             sysctl("net.ipv4.x", "1"),
             sysctl("net.ipv4.y", "1 2"),
             sysctl("sys.module.m.p", "3"),
-            Effect::Mtu(1280),
+            CommandEffect::Mtu(1280),
             sysctl("net.ipv4.z", "2"),
         ];
         assert_eq!(read(text), want);
@@ -338,9 +338,9 @@ mod tests {
     fn set_up_scripts_are_read_or_known() {
         let want = [
             sysctl("net.ipv4.tcp_sack", "0"),
-            Effect::Note("other.sh (no such file)".into()),
+            CommandEffect::Note("other.sh (no such file)".into()),
             sysctl("a.b", "known"),
-            Effect::Note("tc qdisc add dev tun0 root pfifo".into()),
+            CommandEffect::Note("tc qdisc add dev tun0 root pfifo".into()),
         ];
         assert_eq!(
             read(
@@ -355,20 +355,23 @@ mod tests {
         let asks = |text: &str| {
             read(text)
                 .iter()
-                .any(|effect| matches!(effect, Effect::Beyond(_)))
+                .any(|effect| matches!(effect, CommandEffect::Beyond(_)))
         };
         assert!(
             asks("sockstat -4 -P tcp | grep -c SYN_RCVD")
                 && asks("sockstat | grep x | grep -c SYN_RCVD | grep 1")
         );
         let counts = "sockstat -4 -P tcp -s | grep packetdril | grep -c TIME_WAIT | grep 1";
-        assert_eq!(read(counts), [Effect::Counts("TCP_TIME_WAIT", "1".into())]);
-        assert_eq!(read("tcpdrop -s TIME_WAIT"), [Effect::Drops("TCP_TIME_WAIT")]);
+        assert_eq!(read(counts), [CommandEffect::Counts("TCP_TIME_WAIT", "1".into())]);
+        assert_eq!(
+            read("tcpdrop -s TIME_WAIT"),
+            [CommandEffect::Drops("TCP_TIME_WAIT")]
+        );
         assert!(
             asks("sysctl net.ipv4.tcp_sack | grep 1") && asks("[ -f x ] || exit 1") && asks("/bin/test -e y")
         );
         let listens = "grep \" 0A \" /proc/net/tcp /proc/net/tcp6 | grep \":1F90\"";
-        assert_eq!(read(listens), [Effect::Listens(8080)]);
+        assert_eq!(read(listens), [CommandEffect::Listens(8080)]);
         assert!(asks(&listens.replace('|', "||")) && asks(&listens.replace("0A", "01")));
         assert!(!asks("sysctl -w a.b=1") && !asks("tc qdisc add dev tun0 root pfifo") && !asks("true"));
     }

@@ -34,7 +34,7 @@ struct File {
     /// The meanings of sysctls, by name.
     sysctl: BTreeMap<String, Rule>,
     /// The params that socket options report if they were not set, by name.
-    options: BTreeMap<String, Shown>,
+    options: BTreeMap<String, ParamReport>,
     /// Params that all scripts assume.
     scripts: BTreeMap<String, u64>,
     /// Params that scripts written for Linux assume.
@@ -85,7 +85,7 @@ pub(crate) struct Bit {
 /// The report of a param by an option.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Shown {
+pub(crate) struct ParamReport {
     pub(crate) param: String,
     /// The size of the option's unit in units of the param, such as the nanoseconds in a second.
     #[serde(default = "one")]
@@ -98,7 +98,7 @@ fn one() -> u64 {
 
 impl Bit {
     /// Returns the param's value for a value of the sysctl.
-    pub(crate) fn of(self, value: u64) -> u64 {
+    pub(crate) fn apply(self, value: u64) -> u64 {
         if value & self.mask == self.mask {
             self.value
         } else {
@@ -149,7 +149,7 @@ impl Table {
     }
 
     /// Returns the params that options report.
-    pub(crate) fn options(&self) -> &BTreeMap<String, Shown> {
+    pub(crate) fn options(&self) -> &BTreeMap<String, ParamReport> {
         &self.file.options
     }
 

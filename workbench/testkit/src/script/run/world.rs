@@ -9,7 +9,7 @@ use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_time::Instant;
 
 /// The environment of a script: virtual time, or a device.
-pub(crate) trait World {
+pub(crate) trait Environment {
     /// Returns the current time.
     fn now(&self) -> Instant;
 
@@ -72,7 +72,7 @@ impl Virtual {
     }
 }
 
-impl World for Virtual {
+impl Environment for Virtual {
     fn now(&self) -> Instant {
         self.now
     }

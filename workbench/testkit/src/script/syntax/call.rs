@@ -1,14 +1,14 @@
 //! System calls: `+.1...0.2 connect(3, ..., ...) = -1 EAGAIN (why)`.
 
 use super::script::Defines;
-use super::text::{Cursor, Read};
+use super::text::{ScriptParse, TokenCursor};
 use super::tree::{Call, Expression};
 
 /// The maximum nesting of expressions.
 const DEEPEST: usize = 32;
 
 /// Parses a call after its time.
-pub(super) fn call(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Call> {
+pub(super) fn call(cursor: &mut TokenCursor<'_>, defines: &Defines) -> ScriptParse<Call> {
     let until = if cursor.take("...") {
         Some(cursor.seconds()?)
     } else {
@@ -37,7 +37,12 @@ pub(super) fn call(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Call> {
 }
 
 /// Parses expressions separated by commas up to `end`. A trailing comma is allowed.
-fn list(cursor: &mut Cursor<'_>, end: &str, defines: &Defines, depth: usize) -> Read<Vec<Expression>> {
+fn list(
+    cursor: &mut TokenCursor<'_>,
+    end: &str,
+    defines: &Defines,
+    depth: usize,
+) -> ScriptParse<Vec<Expression>> {
     let mut items = Vec::new();
     while !cursor.take(end) {
         items.push(expression(cursor, defines, depth + 1)?);
@@ -49,7 +54,7 @@ fn list(cursor: &mut Cursor<'_>, end: &str, defines: &Defines, depth: usize) -> 
     Ok(items)
 }
 
-fn expression(cursor: &mut Cursor<'_>, defines: &Defines, depth: usize) -> Read<Expression> {
+fn expression(cursor: &mut TokenCursor<'_>, defines: &Defines, depth: usize) -> ScriptParse<Expression> {
     if depth > DEEPEST {
         return cursor.error("this is nested too deeply", "32 levels are allowed");
     }
@@ -65,7 +70,7 @@ fn expression(cursor: &mut Cursor<'_>, defines: &Defines, depth: usize) -> Read<
     Ok(value)
 }
 
-fn primary(cursor: &mut Cursor<'_>, defines: &Defines, depth: usize) -> Read<Expression> {
+fn primary(cursor: &mut TokenCursor<'_>, defines: &Defines, depth: usize) -> ScriptParse<Expression> {
     if cursor.take("...") {
         return Ok(Expression::Anything);
     }
@@ -113,12 +118,12 @@ fn primary(cursor: &mut Cursor<'_>, defines: &Defines, depth: usize) -> Read<Exp
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::Place;
+    use super::super::text::ScriptPosition;
     use super::*;
 
     fn read(text: &str) -> Call {
         call(
-            &mut Cursor::new(text, Place { line: 1, column: 1 }),
+            &mut TokenCursor::new(text, ScriptPosition { line: 1, column: 1 }),
             &Defines::new(),
         )
         .expect(text)
@@ -163,7 +168,7 @@ mod tests {
     #[test]
     fn nesting_is_bounded() {
         let deep = format!("a({}", "[".repeat(100_000));
-        let cursor = &mut Cursor::new(&deep, Place { line: 1, column: 1 });
+        let cursor = &mut TokenCursor::new(&deep, ScriptPosition { line: 1, column: 1 });
         assert!(call(cursor, &Defines::new()).is_err());
     }
 }

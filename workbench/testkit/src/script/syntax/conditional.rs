@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::script::{Defines, define};
-use super::text::{Place, Read, SyntaxError};
+use super::text::{ScriptParse, ScriptPosition, ScriptSyntaxError};
 use super::tree::Setting;
 
 /// The maximum nesting of conditions.
@@ -14,7 +14,7 @@ const DEEPEST: usize = 32;
 
 /// An `#ifdef` whose `#endif` has not been reached.
 struct Open {
-    place: Place,
+    place: ScriptPosition,
     /// True if the lines around it are included.
     outer: bool,
     /// True if the lines of this part are included.
@@ -23,7 +23,7 @@ struct Open {
 }
 
 /// Returns the text with excluded lines blanked.
-pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> Read<Cow<'a, str>> {
+pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> ScriptParse<Cow<'a, str>> {
     if !text.lines().any(|line| line.trim_start().starts_with('#')) {
         return Ok(Cow::Borrowed(text));
     }
@@ -35,7 +35,7 @@ pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> Read<Cow<'a, str>>
             selected.push('\n');
         }
         let column = (line.len() - line.trim_start().len()) as u32 + 1;
-        let place = Place { line: number, column };
+        let place = ScriptPosition { line: number, column };
         let taken = open.last().is_none_or(|part| part.outer && part.taken);
         let mut words = line.split_whitespace();
         match words.next() {
@@ -83,8 +83,8 @@ pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> Read<Cow<'a, str>>
     }
 }
 
-fn wrong<T>(place: Place, message: &str, hint: &str) -> Read<T> {
-    Err(SyntaxError { place, message: message.into(), hint: hint.into() })
+fn wrong<T>(place: ScriptPosition, message: &str, hint: &str) -> ScriptParse<T> {
+    Err(ScriptSyntaxError { place, message: message.into(), hint: hint.into() })
 }
 
 #[cfg(test)]

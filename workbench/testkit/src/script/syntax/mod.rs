@@ -1,7 +1,7 @@
 //! packetdrill's script syntax: text to tree.
 //!
-//! Invariants: for every text, parsing ends with a tree or a [`SyntaxError`] with line, column and sometimes
-//! a hint. Nesting is bounded.
+//! Invariants: for every text, parsing ends with a tree or a [`ScriptSyntaxError`] with line, column and
+//! sometimes a hint. Nesting is bounded.
 
 mod call;
 mod conditional;
@@ -12,5 +12,5 @@ pub(crate) mod text;
 pub mod tree;
 
 pub use script::{Defines, parse};
-pub use text::{Place, SyntaxError};
+pub use text::{ScriptPosition, ScriptSyntaxError};
 pub use tree::Script;

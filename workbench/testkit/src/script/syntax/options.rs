@@ -1,20 +1,20 @@
 //! TCP options: `<mss 1460,nop,wscale 7>`.
 
 use super::script::Defines;
-use super::text::{Cursor, Read};
-use super::tree::{Options, TcpOption};
+use super::text::{ScriptParse, TokenCursor};
+use super::tree::{SegmentOptions, TcpOption};
 
 /// The maximum number of bytes of options in a header (RFC 9293, 3.1).
 const MAX_OPTION_BYTES: usize = 40;
 
 /// Parses `<…>`, if present.
-pub(super) fn options(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Options> {
+pub(super) fn options(cursor: &mut TokenCursor<'_>, defines: &Defines) -> ScriptParse<SegmentOptions> {
     if !cursor.take("<") {
-        return Ok(Options::List(Vec::new()));
+        return Ok(SegmentOptions::List(Vec::new()));
     }
     if cursor.take("...") {
         cursor.expect(">", "")?;
-        return Ok(Options::Any);
+        return Ok(SegmentOptions::Any);
     }
     let mut list = Vec::new();
     loop {
@@ -24,12 +24,12 @@ pub(super) fn options(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Option
         }
         if !cursor.take(",") {
             cursor.expect(">", "options are separated by commas and end with `>`")?;
-            return Ok(Options::List(list));
+            return Ok(SegmentOptions::List(list));
         }
     }
 }
 
-fn option(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<TcpOption> {
+fn option(cursor: &mut TokenCursor<'_>, defines: &Defines) -> ScriptParse<TcpOption> {
     cursor.skip_blank();
     let before = cursor.clone();
     Ok(match cursor.word() {
@@ -64,10 +64,10 @@ fn option(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<TcpOption> {
 
 /// Parses a number, or a defined word for one.
 fn defined<T: TryFrom<u64> + std::str::FromStr>(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut TokenCursor<'_>,
     defines: &Defines,
     what: &str,
-) -> Read<T> {
+) -> ScriptParse<T> {
     if let Some(value) = defines
         .get(cursor.peek_word())
         .and_then(|value| value.parse().ok())
@@ -78,7 +78,7 @@ fn defined<T: TryFrom<u64> + std::str::FromStr>(
     cursor.number(what)
 }
 
-fn blocks(cursor: &mut Cursor<'_>) -> Read<Vec<(u32, u32)>> {
+fn blocks(cursor: &mut TokenCursor<'_>) -> ScriptParse<Vec<(u32, u32)>> {
     let mut blocks = Vec::new();
     while cursor.peek_word().starts_with(|c: char| c.is_ascii_digit()) {
         let from = cursor.number("a sequence number")?;
@@ -92,7 +92,7 @@ fn blocks(cursor: &mut Cursor<'_>) -> Read<Vec<(u32, u32)>> {
 }
 
 /// Parses hexadecimal digits, two for each byte, or a defined word for some. There may be none.
-fn bytes(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Vec<u8>> {
+fn bytes(cursor: &mut TokenCursor<'_>, defines: &Defines) -> ScriptParse<Vec<u8>> {
     cursor.skip_blank();
     let before = cursor.clone();
     let word = cursor.word();
@@ -112,7 +112,7 @@ fn bytes(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Vec<u8>> {
     }
 }
 
-fn counters(cursor: &mut Cursor<'_>) -> Read<Vec<(String, u32)>> {
+fn counters(cursor: &mut TokenCursor<'_>) -> ScriptParse<Vec<(String, u32)>> {
     let mut counters = Vec::new();
     while matches!(cursor.peek_word(), "e0b" | "e1b" | "ceb") && counters.len() < 3 {
         let name = cursor.word().to_owned();

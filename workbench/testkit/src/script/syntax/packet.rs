@@ -2,36 +2,38 @@
 
 use super::options::options;
 use super::script::Defines;
-use super::text::{Cursor, Read};
-use super::tree::{Body, Ecn, FLAG_LETTERS, Icmp, IpFields, Numbering, Packet, Ports, Quoted, Segment};
+use super::text::{ScriptParse, TokenCursor};
+use super::tree::{
+    Ecn, FLAG_LETTERS, Icmp, IpFields, IpPacket, Numbering, PacketBody, Ports, Quoted, Segment,
+};
 
 /// Parses a packet after its direction.
-pub(super) fn packet(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Packet> {
+pub(super) fn packet(cursor: &mut TokenCursor<'_>, defines: &Defines) -> ScriptParse<IpPacket> {
     let ip = ip_fields(cursor)?;
     let body = match cursor.peek_word() {
         "udp" => {
             cursor.word();
             let ports = ports(cursor)?;
-            Body::Udp(ports, length(cursor)?)
+            PacketBody::Udp(ports, length(cursor)?)
         }
         "icmp" => {
             cursor.word();
-            Body::Icmp(icmp(cursor, defines)?)
+            PacketBody::Icmp(icmp(cursor, defines)?)
         }
-        "gre" | "mpls" | "ipv4" | "ipv6" | "encap" => Body::Encapsulated(cursor.line().to_owned()),
+        "gre" | "mpls" | "ipv4" | "ipv6" | "encap" => PacketBody::Encapsulated(cursor.line().to_owned()),
         _ => {
             let segment = segment(cursor, defines)?;
             match udp_around(cursor)? {
-                Some((from, to)) => Body::Encapsulated(format!("TCP in UDP, /udp({from} > {to})")),
-                None => Body::Tcp(segment),
+                Some((from, to)) => PacketBody::Encapsulated(format!("TCP in UDP, /udp({from} > {to})")),
+                None => PacketBody::Tcp(segment),
             }
         }
     };
-    Ok(Packet { ip, body })
+    Ok(IpPacket { ip, body })
 }
 
 /// Parses `[ect0]` and `(tos 0x10, flowlabel 0x1)`.
-fn ip_fields(cursor: &mut Cursor<'_>) -> Read<IpFields> {
+fn ip_fields(cursor: &mut TokenCursor<'_>) -> ScriptParse<IpFields> {
     let mut fields = IpFields::default();
     let end = match () {
         () if cursor.take("[") => "]",
@@ -65,7 +67,7 @@ fn ip_fields(cursor: &mut Cursor<'_>) -> Read<IpFields> {
 }
 
 /// Parses `8080 > 1234`, if present.
-fn ports(cursor: &mut Cursor<'_>) -> Read<Ports> {
+fn ports(cursor: &mut TokenCursor<'_>) -> ScriptParse<Ports> {
     let mut ahead = cursor.clone();
     let is_number = ahead.peek_word().chars().all(|c| c.is_ascii_digit()) && !ahead.word().is_empty();
     if !is_number || !ahead.sees(">") {
@@ -77,14 +79,14 @@ fn ports(cursor: &mut Cursor<'_>) -> Read<Ports> {
 }
 
 /// Parses `(100)`.
-fn length(cursor: &mut Cursor<'_>) -> Read<u16> {
+fn length(cursor: &mut TokenCursor<'_>) -> ScriptParse<u16> {
     cursor.expect("(", "write a length in parentheses: (1000)")?;
     let len = cursor.number("a length")?;
     cursor.expect(")", "")?;
     Ok(len)
 }
 
-fn segment(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Segment> {
+fn segment(cursor: &mut TokenCursor<'_>, defines: &Defines) -> ScriptParse<Segment> {
     let ports = ports(cursor)?;
     let flags = flags(cursor)?;
     let (seq, numbering, len) = if cursor.take("...") {
@@ -118,7 +120,7 @@ fn segment(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Segment> {
 }
 
 /// Parses `/udp(9899 > 9899)` after a segment: the ports of the UDP datagram around it.
-fn udp_around(cursor: &mut Cursor<'_>) -> Read<Ports> {
+fn udp_around(cursor: &mut TokenCursor<'_>) -> ScriptParse<Ports> {
     if !cursor.take("/") {
         return Ok(None);
     }
@@ -135,7 +137,7 @@ fn udp_around(cursor: &mut Cursor<'_>) -> Read<Ports> {
     Ok(found)
 }
 
-fn flags(cursor: &mut Cursor<'_>) -> Read<u16> {
+fn flags(cursor: &mut TokenCursor<'_>) -> ScriptParse<u16> {
     const HINT: &str = "flags are letters of FSRPUEWA and `.` for ACK, or - for none";
     cursor.skip_blank();
     let before = cursor.clone();
@@ -161,7 +163,7 @@ fn flags(cursor: &mut Cursor<'_>) -> Read<u16> {
 }
 
 /// Parses `1:1001(1000)`.
-fn sequence(cursor: &mut Cursor<'_>) -> Read<(u32, u16)> {
+fn sequence(cursor: &mut TokenCursor<'_>) -> ScriptParse<(u32, u16)> {
     const HINT: &str = "sequence numbers are written first:last(length): 1:1001(1000)";
     cursor.skip_blank();
     let before = cursor.clone();
@@ -182,7 +184,7 @@ fn sequence(cursor: &mut Cursor<'_>) -> Read<(u32, u16)> {
     Ok((seq, len))
 }
 
-fn icmp(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Icmp> {
+fn icmp(cursor: &mut TokenCursor<'_>, defines: &Defines) -> ScriptParse<Icmp> {
     let kind = cursor.word().to_owned();
     if kind.is_empty() {
         return cursor.expected(
@@ -216,7 +218,7 @@ fn icmp(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Icmp> {
     Ok(Icmp { kind, code, mtu, id, quoted })
 }
 
-fn quoted(cursor: &mut Cursor<'_>) -> Read<Quoted> {
+fn quoted(cursor: &mut TokenCursor<'_>) -> ScriptParse<Quoted> {
     let quoted = if cursor.take_word("udp") {
         Quoted::Udp(length(cursor)?)
     } else if cursor.take_word("raw") {
@@ -231,18 +233,22 @@ fn quoted(cursor: &mut Cursor<'_>) -> Read<Quoted> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::Place;
-    use super::super::tree::{ACK, Options, PSH, SYN, TcpOption};
+    use super::super::text::ScriptPosition;
+    use super::super::tree::{ACK, PSH, SYN, SegmentOptions, TcpOption};
     use super::*;
 
-    fn read(text: &str) -> Packet {
+    fn read(text: &str) -> IpPacket {
         let defines = Defines::from([("COOKIE".to_owned(), "a1b2".to_owned())]);
-        packet(&mut Cursor::new(text, Place { line: 1, column: 1 }), &defines).expect(text)
+        packet(
+            &mut TokenCursor::new(text, ScriptPosition { line: 1, column: 1 }),
+            &defines,
+        )
+        .expect(text)
     }
 
     #[test]
     fn segments_are_parsed() {
-        let Body::Tcp(syn) =
+        let PacketBody::Tcp(syn) =
             read("[ect0] SEW 0:0(0) win 5792 <mss 1460,sackOK,TS val 7 ecr 9,nop,wscale 2>").body
         else {
             panic!("a segment")
@@ -255,9 +261,9 @@ mod tests {
             TcpOption::Nop,
             TcpOption::Wscale(2),
         ];
-        assert_eq!(syn.options, Options::List(want.to_vec()));
+        assert_eq!(syn.options, SegmentOptions::List(want.to_vec()));
 
-        let Body::Tcp(data) = read("80 > 1234 P. 4294967295:4(5) ack 1 urg 3 <...>").body else {
+        let PacketBody::Tcp(data) = read("80 > 1234 P. 4294967295:4(5) ack 1 urg 3 <...>").body else {
             panic!("a segment")
         };
         assert_eq!(
@@ -266,13 +272,14 @@ mod tests {
         );
         assert_eq!(
             (data.window, data.urgent, data.options),
-            (None, Some(3), Options::Any)
+            (None, Some(3), SegmentOptions::Any)
         );
     }
 
     #[test]
     fn sack_blocks_and_cookies_are_parsed() {
-        let Body::Tcp(ack) = read(". 1:1(0) ack 1 <nop,nop,sack 1:2 3:4,FO COOKIE,FOEXP,md5 00ff>").body
+        let PacketBody::Tcp(ack) =
+            read(". 1:1(0) ack 1 <nop,nop,sack 1:2 3:4,FO COOKIE,FOEXP,md5 00ff>").body
         else {
             panic!("a segment")
         };
@@ -284,38 +291,38 @@ mod tests {
             TcpOption::FastOpen(vec![], true),
             TcpOption::Md5(vec![0, 255]),
         ];
-        assert_eq!(ack.options, Options::List(want.to_vec()));
+        assert_eq!(ack.options, SegmentOptions::List(want.to_vec()));
     }
 
     #[test]
     fn icmp_and_udp_packets_are_parsed() {
-        let Body::Icmp(icmp) = read("icmp unreachable frag_needed mtu 1200 [1:1461(1460)]").body else {
+        let PacketBody::Icmp(icmp) = read("icmp unreachable frag_needed mtu 1200 [1:1461(1460)]").body else {
             panic!("ICMP")
         };
         assert_eq!(
             (icmp.code.as_deref(), icmp.mtu, icmp.quoted),
             (Some("frag_needed"), Some(1200), Quoted::Tcp(1, 1460))
         );
-        assert_eq!(read("udp 1 > 2 (100)").body, Body::Udp(Some((1, 2)), 100));
+        assert_eq!(read("udp 1 > 2 (100)").body, PacketBody::Udp(Some((1, 2)), 100));
         assert!(matches!(
             read("encap psp spi 5 . 1:1(0) ack 1").body,
-            Body::Encapsulated(_)
+            PacketBody::Encapsulated(_)
         ));
-        let Body::Icmp(icmp) = read("icmp unreachable [1:1(0)/udp(9899 > 1)]").body else {
+        let PacketBody::Icmp(icmp) = read("icmp unreachable [1:1(0)/udp(9899 > 1)]").body else {
             panic!("ICMP")
         };
         assert_eq!(icmp.quoted, Quoted::TcpInUdp(9899, 1));
         let around = "TCP in UDP, /udp(9899 > 1)".to_owned();
         assert_eq!(
             read("S 0:0(0) win 9 <mss 1460>/udp(9899 > 1)").body,
-            Body::Encapsulated(around)
+            PacketBody::Encapsulated(around)
         );
     }
 
     #[test]
     fn absolute_and_arbitrary_numbers_are_parsed() {
         let numbered = |text: &str| match read(text).body {
-            Body::Tcp(segment) => (segment.seq, segment.numbering, segment.len, segment.ack),
+            PacketBody::Tcp(segment) => (segment.seq, segment.numbering, segment.len, segment.ack),
             other => panic!("{other:?}"),
         };
         assert_eq!(numbered("R. 0:0(0)! ack 2"), (0, Numbering::Wire, 0, Some(2)));

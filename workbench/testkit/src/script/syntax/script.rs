@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::text::{Cursor, Place, Read, SyntaxError};
-use super::tree::{Action, Command, Event, Script, Setting, When};
+use super::text::{ScriptParse, ScriptPosition, ScriptSyntaxError, TokenCursor};
+use super::tree::{Action, CommandText, EventTime, Script, ScriptEvent, Setting};
 use super::{call, conditional, packet};
 use crate::script::python;
 
@@ -14,9 +14,9 @@ pub type Defines = BTreeMap<String, String>;
 ///
 /// # Errors
 /// The first error in the text.
-pub fn parse(text: &str, defines: &Defines) -> Result<Script, SyntaxError> {
+pub fn parse(text: &str, defines: &Defines) -> Result<Script, ScriptSyntaxError> {
     let text = conditional::select(text, defines)?;
-    let cursor = &mut Cursor::new(&text, Place { line: 1, column: 1 });
+    let cursor = &mut TokenCursor::new(&text, ScriptPosition { line: 1, column: 1 });
     let mut script = Script { options: settings(cursor)?, ..Script::default() };
     let mut known = defines.clone();
     script
@@ -52,7 +52,7 @@ pub(super) fn define(setting: &Setting, known: &mut Defines) {
     }
 }
 
-fn settings(cursor: &mut Cursor<'_>) -> Read<Vec<Setting>> {
+fn settings(cursor: &mut TokenCursor<'_>) -> ScriptParse<Vec<Setting>> {
     let mut settings = Vec::new();
     while cursor.sees("--") {
         let place = cursor.place();
@@ -64,7 +64,7 @@ fn settings(cursor: &mut Cursor<'_>) -> Read<Vec<Setting>> {
             None => (line, None),
         };
         if name.is_empty() || name.contains(char::is_whitespace) {
-            return Err(SyntaxError {
+            return Err(ScriptSyntaxError {
                 place,
                 message: format!("`--{line}` is not an option"),
                 hint: "write each option on a line of its own: --tolerance_usecs=10000".into(),
@@ -75,14 +75,14 @@ fn settings(cursor: &mut Cursor<'_>) -> Read<Vec<Setting>> {
     Ok(settings)
 }
 
-fn command(cursor: &mut Cursor<'_>) -> Read<Command> {
+fn command(cursor: &mut TokenCursor<'_>) -> ScriptParse<CommandText> {
     let place = cursor.place();
     cursor.expect("`", "")?;
     let text = cursor.until("`", "command")?.to_owned();
-    Ok(Command { place, text })
+    Ok(CommandText { place, text })
 }
 
-fn event(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Event> {
+fn event(cursor: &mut TokenCursor<'_>, defines: &Defines) -> ScriptParse<ScriptEvent> {
     cursor.skip_blank();
     let place = cursor.anchor();
     let when = when(cursor)?;
@@ -99,21 +99,21 @@ fn event(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Event> {
     } else {
         Action::Call(call::call(cursor, defines)?)
     };
-    Ok(Event { place, when, action })
+    Ok(ScriptEvent { place, when, action })
 }
 
-fn when(cursor: &mut Cursor<'_>) -> Read<When> {
+fn when(cursor: &mut TokenCursor<'_>) -> ScriptParse<EventTime> {
     if cursor.take("*") {
-        return Ok(When::Any);
+        return Ok(EventTime::Any);
     }
     let place = cursor.clone();
     let relative = cursor.take("+");
     let from = cursor.seconds()?;
     if !cursor.take("~") {
         return Ok(if relative {
-            When::After(from)
+            EventTime::After(from)
         } else {
-            When::At(from)
+            EventTime::At(from)
         });
     }
     if cursor.take("+") != relative {
@@ -127,9 +127,9 @@ fn when(cursor: &mut Cursor<'_>) -> Read<When> {
         return place.error("this range ends before it begins", "");
     }
     Ok(if relative {
-        When::AfterBetween(from, to)
+        EventTime::AfterBetween(from, to)
     } else {
-        When::Between(from, to)
+        EventTime::Between(from, to)
     })
 }
 
@@ -143,17 +143,17 @@ mod tests {
 
     #[test]
     fn times_are_parsed() {
-        let times: Vec<When> = read("0 a() = 0\n+.1 a() = 0 1.5~2 a() = 0 +0~+.25 a() = 0 * a() = 0")
+        let times: Vec<EventTime> = read("0 a() = 0\n+.1 a() = 0 1.5~2 a() = 0 +0~+.25 a() = 0 * a() = 0")
             .events
             .iter()
             .map(|e| e.when)
             .collect();
         let want = [
-            When::At(0),
-            When::After(100_000_000),
-            When::Between(1_500_000_000, 2_000_000_000),
-            When::AfterBetween(0, 250_000_000),
-            When::Any,
+            EventTime::At(0),
+            EventTime::After(100_000_000),
+            EventTime::Between(1_500_000_000, 2_000_000_000),
+            EventTime::AfterBetween(0, 250_000_000),
+            EventTime::Any,
         ];
         assert_eq!(times, want);
     }

@@ -7,14 +7,14 @@ use std::fmt;
 
 /// A line and a column, both from 1; columns count characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ScriptPosition {
     /// The line, from 1.
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ScriptPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -23,9 +23,9 @@ impl fmt::Display for Place {
 /// A script could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}{}{hint}", if hint.is_empty() { "" } else { "\n  hint: " })]
-pub struct SyntaxError {
+pub struct ScriptSyntaxError {
     /// The place of the first wrong character.
-    pub place: Place,
+    pub place: ScriptPosition,
     /// The fault.
     pub message: String,
     /// A hint at the correct form; may be empty.
@@ -33,21 +33,21 @@ pub struct SyntaxError {
 }
 
 /// The result of parsing.
-pub(crate) type Read<T> = Result<T, SyntaxError>;
+pub(crate) type ScriptParse<T> = Result<T, ScriptSyntaxError>;
 
 /// Reads tokens from a text.
 #[derive(Clone, Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct TokenCursor<'a> {
     text: &'a str,
     at: usize,
     /// A known place, with its offset.
-    known: (usize, Place),
+    known: (usize, ScriptPosition),
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> TokenCursor<'a> {
     /// Creates a cursor at the beginning of a text that itself begins at `start`.
-    pub(crate) fn new(text: &'a str, start: Place) -> Cursor<'a> {
-        Cursor { text, at: 0, known: (0, start) }
+    pub(crate) fn new(text: &'a str, start: ScriptPosition) -> TokenCursor<'a> {
+        TokenCursor { text, at: 0, known: (0, start) }
     }
 
     /// Returns the text that has not been read.
@@ -56,28 +56,28 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the cursor's place.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> ScriptPosition {
         let (offset, known) = self.known;
         let passed = &self.text[offset..self.at];
         let lines = passed.matches('\n').count() as u32;
         let last = passed.rsplit('\n').next().unwrap_or(passed).chars().count() as u32;
         let column = if lines == 0 { known.column + last } else { last + 1 };
-        Place { line: known.line + lines, column }
+        ScriptPosition { line: known.line + lines, column }
     }
 
     /// Returns the cursor's place and remembers it, so that later places are computed from here.
-    pub(crate) fn anchor(&mut self) -> Place {
+    pub(crate) fn anchor(&mut self) -> ScriptPosition {
         self.known = (self.at, self.place());
         self.known.1
     }
 
     /// Returns an error at the cursor.
-    pub(crate) fn error<T>(&self, message: impl Into<String>, hint: &str) -> Read<T> {
-        Err(SyntaxError { place: self.place(), message: message.into(), hint: hint.into() })
+    pub(crate) fn error<T>(&self, message: impl Into<String>, hint: &str) -> ScriptParse<T> {
+        Err(ScriptSyntaxError { place: self.place(), message: message.into(), hint: hint.into() })
     }
 
     /// Returns an error that names the text at the cursor instead of `wanted`.
-    pub(crate) fn expected<T>(&self, wanted: &str, hint: &str) -> Read<T> {
+    pub(crate) fn expected<T>(&self, wanted: &str, hint: &str) -> ScriptParse<T> {
         let rest = self.rest();
         let word: String = rest.chars().take_while(|c| !c.is_whitespace()).take(24).collect();
         let found = if word.is_empty() {
@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads `token`, which must be next.
-    pub(crate) fn expect(&mut self, token: &str, hint: &str) -> Read<()> {
+    pub(crate) fn expect(&mut self, token: &str, hint: &str) -> ScriptParse<()> {
         if self.take(token) {
             Ok(())
         } else {
@@ -161,7 +161,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads all text up to `end`, and `end` itself.
-    pub(crate) fn until(&mut self, end: &str, what: &str) -> Read<&'a str> {
+    pub(crate) fn until(&mut self, end: &str, what: &str) -> ScriptParse<&'a str> {
         let rest = self.rest();
         let Some(len) = rest.find(end) else {
             return self.error(
@@ -201,7 +201,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads an unsigned number: decimal, or hexadecimal after `0x`.
-    pub(crate) fn unsigned(&mut self, what: &str) -> Read<u64> {
+    pub(crate) fn unsigned(&mut self, what: &str) -> ScriptParse<u64> {
         let word = self.peek_word();
         let (digits, radix) = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
             Some(hex) => (hex, 16),
@@ -220,7 +220,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads an unsigned number of at most `most`.
-    pub(crate) fn number<T: TryFrom<u64>>(&mut self, what: &str) -> Read<T> {
+    pub(crate) fn number<T: TryFrom<u64>>(&mut self, what: &str) -> ScriptParse<T> {
         self.skip_blank();
         let before = self.clone();
         let value = self.unsigned(what)?;
@@ -234,7 +234,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a time in seconds (`1`, `.1`, `0.25`) and returns nanoseconds.
-    pub(crate) fn seconds(&mut self) -> Read<u64> {
+    pub(crate) fn seconds(&mut self) -> ScriptParse<u64> {
         const HINT: &str = "times are seconds: 0, 1, .25, 0.200";
         self.skip_blank();
         let before = self.clone();

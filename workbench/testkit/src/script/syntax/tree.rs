@@ -1,6 +1,6 @@
 //! A script as a tree. The meaning of words (constants, names of calls) is resolved at run time.
 
-use super::text::Place;
+use super::text::ScriptPosition;
 use crate::script::python::Block;
 
 /// A parsed script.
@@ -9,18 +9,18 @@ pub struct Script {
     /// The option lines `--name=value`, in order.
     pub options: Vec<Setting>,
     /// The shell command before the first event.
-    pub init: Option<Command>,
+    pub init: Option<CommandText>,
     /// The events, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<ScriptEvent>,
     /// The shell command after the last event.
-    pub cleanup: Option<Command>,
+    pub cleanup: Option<CommandText>,
 }
 
 /// An option line, `--name=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The line and column.
-    pub place: Place,
+    pub place: ScriptPosition,
     /// The name without the dashes.
     pub name: String,
     /// The text after the `=`.
@@ -29,27 +29,27 @@ pub struct Setting {
 
 /// A shell command, between backticks. It is interpreted, never executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct CommandText {
     /// The line and column.
-    pub place: Place,
+    pub place: ScriptPosition,
     /// The command's text, which may have several lines.
     pub text: String,
 }
 
 /// An event: an action and its time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct ScriptEvent {
     /// The line and column.
-    pub place: Place,
+    pub place: ScriptPosition,
     /// The time when the action happens, or has to happen.
-    pub when: When,
+    pub when: EventTime,
     /// The action, or the expected action.
     pub action: Action,
 }
 
 /// A time in nanoseconds. Relative times count from the previous event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum EventTime {
     /// `0.5`: after the start.
     At(u64),
     /// `+0.5`: after the previous event.
@@ -66,13 +66,13 @@ pub enum When {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// `<`: the peer sends a packet.
-    Inbound(Packet),
+    Inbound(IpPacket),
     /// `>`: the stack has to send a packet.
-    Outbound(Packet),
+    Outbound(IpPacket),
     /// The application makes a system call.
     Call(Call),
     /// A shell command, in backticks.
-    Command(Command),
+    Command(CommandText),
     /// `%{ … }%`: Python code about TCP_INFO.
     Code(Block),
 }
@@ -117,11 +117,11 @@ pub enum Expression {
 
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct IpPacket {
     /// The stated fields of the IP header.
     pub ip: IpFields,
     /// The packet's content.
-    pub body: Body,
+    pub body: PacketBody,
 }
 
 /// The stated fields of the IP header. Absent fields have the usual value (inbound), or any value (outbound).
@@ -154,7 +154,7 @@ pub enum Ecn {
 
 /// The content of an IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum PacketBody {
     /// A TCP segment.
     Tcp(Segment),
     /// A UDP datagram of this many bytes.
@@ -188,7 +188,7 @@ pub struct Segment {
     /// The urgent pointer.
     pub urgent: Option<u16>,
     /// The segment's options.
-    pub options: Options,
+    pub options: SegmentOptions,
 }
 
 /// The base of a sequence number.
@@ -205,7 +205,7 @@ pub enum Numbering {
 
 /// The options of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Options {
+pub enum SegmentOptions {
     /// `<...>`: any options.
     Any,
     /// These options; an empty list without `<…>`.

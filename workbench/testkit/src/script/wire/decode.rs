@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Decoded, Tcp, checksum, options, pseudo_header};
+use super::{DecodedContent, Tcp, checksum, options, pseudo_header};
 
 /// Parses an IP packet.
-pub(crate) fn decode(frame: &[u8]) -> Decoded {
+pub(crate) fn decode(frame: &[u8]) -> DecodedContent {
     let parsed = match frame.first().map(|byte| byte >> 4) {
         Some(4) => ipv4(frame),
         Some(6) => ipv6(frame),
@@ -13,12 +13,12 @@ pub(crate) fn decode(frame: &[u8]) -> Decoded {
     };
     let ip = match parsed {
         Ok(ip) => ip,
-        Err(why) => return Decoded::Broken(why),
+        Err(why) => return DecodedContent::Broken(why),
     };
     if ip.protocol != super::TCP {
-        return Decoded::Other { from: ip.from, protocol: ip.protocol, len: ip.body.len() };
+        return DecodedContent::Other { from: ip.from, protocol: ip.protocol, len: ip.body.len() };
     }
-    tcp(&ip).map_or_else(Decoded::Broken, Decoded::Tcp)
+    tcp(&ip).map_or_else(DecodedContent::Broken, DecodedContent::Tcp)
 }
 
 struct Ip<'a> {

@@ -38,7 +38,7 @@ pub(crate) struct Tcp {
 
 /// The content of an IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Decoded {
+pub(crate) enum DecodedContent {
     /// A TCP segment with correct checksums.
     Tcp(Tcp),
     /// A packet of another protocol.
@@ -122,7 +122,7 @@ mod tests {
             };
             let frame = tcp_frame(&tcp).expect("it fits");
             // Options are padded to a multiple of four bytes with end-of-list options.
-            let Decoded::Tcp(mut back) = decode(&frame) else {
+            let DecodedContent::Tcp(mut back) = decode(&frame) else {
                 panic!("a segment")
             };
             back.options.retain(|option| *option != TcpOption::Eol);
@@ -130,7 +130,7 @@ mod tests {
             for bit in 0..frame.len() * 8 {
                 let mut bad = frame.clone();
                 bad[bit / 8] ^= 1 << (bit % 8);
-                assert_ne!(decode(&bad), Decoded::Tcp(tcp.clone()), "bit {bit}");
+                assert_ne!(decode(&bad), DecodedContent::Tcp(tcp.clone()), "bit {bit}");
             }
         }
     }

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::Tcp;
 use crate::script::syntax::tree::{
-    ACK, Body, Ecn, FLAG_LETTERS, IpFields, Numbering, Options, Packet, Ports, Quoted, TcpOption, URG,
+    ACK, Ecn, FLAG_LETTERS, IpFields, IpPacket, Numbering, PacketBody, Ports, Quoted, SegmentOptions,
+    TcpOption, URG,
 };
 
 /// Shows a segment on the wire with relative numbers: its own from `base`, those of the other side from
@@ -25,7 +26,7 @@ pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
     let ack = (tcp.flags & ACK != 0).then(|| tcp.ack.wrapping_sub(other));
     let urgent = (tcp.flags & URG != 0).then_some(tcp.urgent);
     let len = tcp.payload.len() as u32;
-    let options = Options::List(options.collect());
+    let options = SegmentOptions::List(options.collect());
     segment(
         &mut text,
         None,
@@ -38,20 +39,20 @@ pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
 }
 
 /// Shows the packet that a script expects.
-pub(crate) fn expected(packet: &Packet) -> String {
+pub(crate) fn expected(packet: &IpPacket) -> String {
     let mut text = ip(&packet.ip);
     match &packet.body {
-        Body::Tcp(tcp) => {
+        PacketBody::Tcp(tcp) => {
             let numbers = (tcp.ack, tcp.window, tcp.urgent);
             let range = range(tcp.seq, tcp.len.into(), tcp.numbering);
             segment(&mut text, tcp.ports, tcp.flags, &range, numbers, &tcp.options);
         }
-        Body::Udp(ports, len) => {
+        PacketBody::Udp(ports, len) => {
             text.push_str("udp ");
             push_ports(&mut text, *ports);
             let _ = write!(text, "({len})");
         }
-        Body::Icmp(icmp) => {
+        PacketBody::Icmp(icmp) => {
             let _ = write!(text, "icmp {}", icmp.kind);
             if let Some(code) = &icmp.code {
                 let _ = write!(text, " {code}");
@@ -70,7 +71,7 @@ pub(crate) fn expected(packet: &Packet) -> String {
                 Quoted::TcpInUdp(from, to) => write!(text, " [/udp({from} > {to})]"),
             };
         }
-        Body::Encapsulated(what) => text.push_str(what),
+        PacketBody::Encapsulated(what) => text.push_str(what),
     }
     text
 }
@@ -135,7 +136,7 @@ fn segment(
     bits: u16,
     range: &str,
     (ack, window, urgent): (Option<u32>, Option<u16>, Option<u16>),
-    options: &Options,
+    options: &SegmentOptions,
 ) {
     push_ports(text, ports);
     let _ = write!(text, "{} {range}", flags(bits));
@@ -149,9 +150,9 @@ fn segment(
         let _ = write!(text, " urg {urgent}");
     }
     match options {
-        Options::Any => text.push_str(" <...>"),
-        Options::List(list) if list.is_empty() => {}
-        Options::List(list) => {
+        SegmentOptions::Any => text.push_str(" <...>"),
+        SegmentOptions::List(list) if list.is_empty() => {}
+        SegmentOptions::List(list) => {
             let list: Vec<String> = list.iter().map(option).collect();
             let _ = write!(text, " <{}>", list.join(","));
         }

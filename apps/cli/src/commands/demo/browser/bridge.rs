@@ -1,8 +1,8 @@
 //! Collects the events of the proxies for the page and for the table.
 
-use hawser::connect::{Description, Ranked, Report, What as Race};
+use hawser::connect::{ChosenCandidate, Description, RaceEvent as Race, RaceReport};
 use hawser_dashboard::{Candidate, Feed};
-use hawser_proxy::{Event, Own, What};
+use hawser_proxy::{ProxyEvent, ProxyEventContent, ServerEvent};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::setups::SETUPS;
@@ -10,12 +10,12 @@ use super::setups::SETUPS;
 /// Receives the reports of all proxies.
 pub(super) struct Bridge {
     feed: Feed,
-    state: Mutex<[Seen; SETUPS.len()]>,
+    state: Mutex<[LatestEvents; SETUPS.len()]>,
 }
 
 /// The latest events of one proxy.
 #[derive(Default)]
-struct Seen {
+struct LatestEvents {
     /// The number of requests so far.
     requests: u64,
     /// The number of the request whose race was won last, and the winning transport.
@@ -45,18 +45,18 @@ impl Bridge {
     }
 
     /// Handles an event of a setup's proxy.
-    pub(super) fn on(&self, setup: usize, event: &Event) {
+    pub(super) fn on(&self, setup: usize, event: &ProxyEvent) {
         let Some(number) = event.request else { return };
         // Request numbers on the page are unique across all proxies.
         let id = number * SETUPS.len() as u64 + setup as u64;
         let mut state = self.lock();
         let seen = &mut state[setup];
         match &event.what {
-            What::Race(report) => {
+            ProxyEventContent::Race(report) => {
                 self.feed.reported(id, report);
                 seen.raced(number, report);
             }
-            What::Own(Own::Asked { destination, .. }) => {
+            ProxyEventContent::Own(ServerEvent::Asked { destination, .. }) => {
                 seen.requests = number;
                 seen.candidates.clear();
                 seen.is_ranked = false;
@@ -64,32 +64,34 @@ impl Bridge {
                     .asked(id, &format!("{destination} by {}", SETUPS[setup].name));
                 return;
             }
-            What::Own(Own::Ranked { candidates }) => {
+            ProxyEventContent::Own(ServerEvent::Ranked { candidates }) => {
                 seen.candidates = candidates.iter().map(candidate).collect();
                 seen.is_ranked = true;
             }
-            What::Own(Own::Closed { error, .. }) => return self.feed.closed(id, error.as_deref()),
-            What::Own(
-                Own::Listening { .. }
-                | Own::Rejected { .. }
-                | Own::Associated { .. }
-                | Own::Dissociated { .. }
-                | Own::Served { .. }
-                | Own::Full { .. }
-                | Own::Stopping { .. },
+            ProxyEventContent::Own(ServerEvent::Closed { error, .. }) => {
+                return self.feed.closed(id, error.as_deref());
+            }
+            ProxyEventContent::Own(
+                ServerEvent::Listening { .. }
+                | ServerEvent::Rejected { .. }
+                | ServerEvent::Associated { .. }
+                | ServerEvent::Dissociated { .. }
+                | ServerEvent::Served { .. }
+                | ServerEvent::Full { .. }
+                | ServerEvent::Stopping { .. },
             ) => return,
         }
         let candidates = seen.candidates.clone();
         self.feed.ranked(candidates);
     }
 
-    fn lock(&self) -> MutexGuard<'_, [Seen; SETUPS.len()]> {
+    fn lock(&self) -> MutexGuard<'_, [LatestEvents; SETUPS.len()]> {
         self.state.lock()
     }
 }
 
-impl Seen {
-    fn raced(&mut self, number: u64, report: &Report) {
+impl LatestEvents {
+    fn raced(&mut self, number: u64, report: &RaceReport) {
         match &report.what {
             Race::Started { candidate, known } => self.started(candidate, known),
             Race::Probed { candidate } => self.note(candidate, "tried beside the winner".to_owned()),
@@ -148,8 +150,8 @@ impl Seen {
 }
 
 /// Converts a ranked candidate of a policy.
-fn candidate(ranked: &Ranked) -> Candidate {
-    let Ranked { transport, interface, family, class, score } = ranked;
+fn candidate(ranked: &ChosenCandidate) -> Candidate {
+    let ChosenCandidate { transport, interface, family, class, score } = ranked;
     let over = if interface.is_empty() {
         String::new()
     } else {

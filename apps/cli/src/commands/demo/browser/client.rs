@@ -5,11 +5,11 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hawser_dashboard::browser::{Browser, Options, Transfer, command, program};
+use hawser_dashboard::browser::{Browser, Download, Options, command, program};
 
 use super::bridge::Bridge;
+use super::demo_lab::{DemoLab, SERVER};
 use super::origin::{CHECK, content};
-use super::place::{Place, SERVER};
 use super::setups::SETUPS;
 use crate::exit::{Exit, Outcome};
 
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// A client that makes one download at a time.
 pub(super) struct Client<'p> {
-    place: &'p Place,
+    place: &'p DemoLab,
     bridge: &'p Bridge,
     browser: Option<Browser>,
     /// Set when no further downloads are wanted.
@@ -29,21 +29,21 @@ pub(super) struct Client<'p> {
 }
 
 /// A download in progress.
-pub(super) struct Running {
+pub(super) struct RunningDownload {
     setup: usize,
     mib: u32,
     /// The number of requests of the setup's proxy before this one.
     before: u64,
-    begun: Begun,
+    begun: DownloadStart,
 }
 
-enum Begun {
-    Browser(Transfer),
+enum DownloadStart {
+    Browser(Download),
     Curl(Child, Instant),
 }
 
 /// A complete download with the expected content.
-pub(super) struct Done {
+pub(super) struct CompleteDownload {
     /// The winner of its race.
     pub(super) transport: String,
     pub(super) seconds: f64,
@@ -61,7 +61,7 @@ pub(in super::super) fn require_client() -> Outcome {
 impl<'p> Client<'p> {
     /// Starts Chromium if it is installed, and uses curl otherwise. The browser ends with this thread.
     pub(super) fn start(
-        place: &'p Place,
+        place: &'p DemoLab,
         bridge: &'p Bridge,
         stop: &'p AtomicBool,
     ) -> Result<Client<'p>, Exit> {
@@ -87,7 +87,7 @@ impl<'p> Client<'p> {
     }
 
     /// Starts a download through a setup's proxy, over a connection of its own.
-    pub(super) fn begin(&mut self, setup: usize, mib: u32) -> Result<Running, String> {
+    pub(super) fn begin(&mut self, setup: usize, mib: u32) -> Result<RunningDownload, String> {
         let proxy = SocketAddr::from((Ipv4Addr::LOCALHOST, SETUPS[setup].port));
         let url = format!("http://{SERVER}/{mib}");
         let Some(browser) = &mut self.browser else {
@@ -113,7 +113,12 @@ impl<'p> Client<'p> {
                 .stderr(Stdio::piped())
                 .spawn()
                 .map_err(|error| error.to_string())?;
-            return Ok(Running { setup, mib, before, begun: Begun::Curl(child, Instant::now()) });
+            return Ok(RunningDownload {
+                setup,
+                mib,
+                before,
+                begun: DownloadStart::Curl(child, Instant::now()),
+            });
         };
         let begin = |browser: &mut Browser| {
             browser.turn_to(proxy)?;
@@ -124,14 +129,14 @@ impl<'p> Client<'p> {
         };
         let begun: Result<_, hawser_dashboard::browser::BrowserError> = begin(browser);
         let (before, transfer) = begun.map_err(|error| error.to_string())?;
-        Ok(Running { setup, mib, before, begun: Begun::Browser(transfer) })
+        Ok(RunningDownload { setup, mib, before, begun: DownloadStart::Browser(transfer) })
     }
 
     /// Waits for the end of a download.
-    pub(super) fn finish(&mut self, running: Running) -> Result<Done, String> {
+    pub(super) fn finish(&mut self, running: RunningDownload) -> Result<CompleteDownload, String> {
         let bytes = u64::from(running.mib) << 20;
         let seconds = match (running.begun, &mut self.browser) {
-            (Begun::Browser(transfer), Some(browser)) => {
+            (DownloadStart::Browser(transfer), Some(browser)) => {
                 while !browser
                     .has_ended(&transfer, POLL_INTERVAL)
                     .map_err(|error| error.to_string())?
@@ -151,7 +156,7 @@ impl<'p> Client<'p> {
                 }
                 fetched.time.as_secs_f64()
             }
-            (Begun::Curl(mut child, begin), _) => {
+            (DownloadStart::Curl(mut child, begin), _) => {
                 while child.try_wait().map_err(|error| error.to_string())?.is_none() {
                     if self.stop.load(Ordering::Relaxed) {
                         let _ = child.kill();
@@ -171,14 +176,14 @@ impl<'p> Client<'p> {
                 }
                 seconds
             }
-            (Begun::Browser(_), None) => return Err("the browser has ended".to_owned()),
+            (DownloadStart::Browser(_), None) => return Err("the browser has ended".to_owned()),
         };
         let transport = self.bridge.won_after(running.setup, running.before);
-        Ok(Done { transport: transport.unwrap_or_else(|| "?".to_owned()), seconds })
+        Ok(CompleteDownload { transport: transport.unwrap_or_else(|| "?".to_owned()), seconds })
     }
 
     /// Starts a download and waits for its end.
-    pub(super) fn download(&mut self, setup: usize, mib: u32) -> Result<Done, String> {
+    pub(super) fn download(&mut self, setup: usize, mib: u32) -> Result<CompleteDownload, String> {
         let running = self.begin(setup, mib)?;
         self.finish(running)
     }

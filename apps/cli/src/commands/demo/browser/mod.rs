@@ -9,10 +9,10 @@
 
 mod bridge;
 mod client;
+mod demo_lab;
 mod origin;
 mod page;
 mod picture;
-mod place;
 mod setups;
 mod story;
 

@@ -84,7 +84,7 @@ async fn answer<B>(request: Request<B>) -> Result<Response<BoxBody<Bytes, Infall
         Ok(mib) if mib <= LARGEST_MIB => (
             StatusCode::OK,
             "application/octet-stream",
-            Content::of(u64::from(mib) << 20).boxed(),
+            FileBody::with_length(u64::from(mib) << 20).boxed(),
         ),
         _ if path.is_empty() => (
             StatusCode::OK,
@@ -109,14 +109,14 @@ async fn answer<B>(request: Request<B>) -> Result<Response<BoxBody<Bytes, Infall
 }
 
 /// A file served as a body.
-struct Content {
+struct FileBody {
     at: u64,
     end: u64,
 }
 
-impl Content {
-    fn of(bytes: u64) -> Content {
-        Content { at: 0, end: bytes }
+impl FileBody {
+    fn with_length(bytes: u64) -> FileBody {
+        FileBody { at: 0, end: bytes }
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn content(from: u64, to: u64) -> Vec<u8> {
         .collect()
 }
 
-impl Body for Content {
+impl Body for FileBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -166,7 +166,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_has_its_declared_length() {
-        let body = Content::of(3 << 20);
+        let body = FileBody::with_length(3 << 20);
         assert_eq!(body.size_hint().exact(), Some(3 << 20));
         let all = match body.collect().await {
             Ok(all) => all.to_bytes(),

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::bridge::Bridge;
 use super::client::Client;
-use super::place::{PATHS, Place, RATE, SERVER, switches};
-use super::setups::{SETUPS, Setup};
+use super::demo_lab::{DemoLab, PATHS, RATE, SERVER, switches};
+use super::setups::{DownloadSetup, SETUPS};
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupts;
 use crate::output;
@@ -28,7 +28,7 @@ const SIZES_MIB: [u32; 6] = [1, 4, 8, 16, 32, 64];
 
 /// The actions of the page's switches and buttons.
 struct Network {
-    place: Arc<Place>,
+    place: Arc<DemoLab>,
     feed: Feed,
     orders: SyncSender<(u64, usize, u32)>,
     downloads: Mutex<u64>,
@@ -46,7 +46,7 @@ impl Controls for Network {
     }
 
     fn download(&self, setup: &str, mib: u32) -> Result<(), String> {
-        let setup = Setup::numbered(setup).ok_or("the setup is unknown")?;
+        let setup = DownloadSetup::numbered(setup).ok_or("the setup is unknown")?;
         let mut number = self.downloads.lock();
         match self.orders.try_send((*number, setup, mib)) {
             Ok(()) => *number += 1,
@@ -72,7 +72,7 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
     enter_user_namespace().map_err(Exit::environment)?;
     let feed = Feed::new(plan(&ports));
     let bridge = Arc::new(Bridge::new(feed.clone()));
-    let place = Arc::new(Place::set_up(&bridge, proxies)?);
+    let place = Arc::new(DemoLab::set_up(&bridge, proxies)?);
     let (orders, ordered) = sync_channel(WAITING);
     let network = Network {
         place: Arc::clone(&place),
@@ -98,8 +98,8 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
 /// Describes the page, with the proxies through which a browser outside of the lab can take part.
 pub(super) fn plan(ports: &[SocketAddr]) -> Plan {
     let path = |(id, name): (&str, &str)| Path { id: id.into(), name: name.into(), mbit_per_second: RATE };
-    let setup = |setup: &Setup| FeedSetup { id: setup.id.into(), name: setup.name.into() };
-    let hint = |(setup, port): (&Setup, &SocketAddr)| format!("{}: socks5://{port}", setup.name);
+    let setup = |setup: &DownloadSetup| FeedSetup { id: setup.id.into(), name: setup.name.into() };
+    let hint = |(setup, port): (&DownloadSetup, &SocketAddr)| format!("{}: socks5://{port}", setup.name);
     let hints = (!ports.is_empty()).then(|| format!("A browser of yours gets http://{SERVER}/ by a proxy:"));
     Plan {
         title: "Two paths, one download".into(),
@@ -149,7 +149,7 @@ fn serve(page: Dashboard) -> Outcome {
 }
 
 /// Reports the rates of the paths towards the client.
-pub(super) fn watch(place: &Place, feed: &Feed, stop: &AtomicBool) {
+pub(super) fn watch(place: &DemoLab, feed: &Feed, stop: &AtomicBool) {
     let mut before: Option<Vec<LinkReport>> = None;
     // The watch ends early only if the lab fails.
     let _ = place.lab.watch(EVERY, stop, |now| {
@@ -165,7 +165,7 @@ pub(super) fn watch(place: &Place, feed: &Feed, stop: &AtomicBool) {
 
 /// Makes the ordered downloads one after the other.
 fn download(
-    place: &Place,
+    place: &DemoLab,
     bridge: &Bridge,
     feed: &Feed,
     ordered: Receiver<(u64, usize, u32)>,

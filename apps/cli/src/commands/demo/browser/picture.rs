@@ -8,7 +8,7 @@ use std::time::Duration;
 use hawser_dashboard::browser::{Browser, BrowserError, Options, command};
 use hawser_dashboard::{Controls, Dashboard, Feed};
 
-use super::place::Place;
+use super::demo_lab::DemoLab;
 use crate::exit::{Exit, Outcome};
 
 /// The size of the browser's window, in CSS pixels.
@@ -26,7 +26,7 @@ impl Controls for Picture {
 }
 
 /// Takes the picture and writes it to `file`.
-pub(super) fn take(place: &Place, feed: &Feed, file: &Path) -> Outcome {
+pub(super) fn take(place: &DemoLab, feed: &Feed, file: &Path) -> Outcome {
     let command = command(|program| place.on_client(program))?
         .ok_or_else(|| Exit::environment("a picture needs a browser: apt-get install chromium"))?;
     // The page listens on the client, because the browser runs there.

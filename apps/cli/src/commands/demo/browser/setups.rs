@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hawser::connect::Policies;
 use hawser::connect::policy::document::{self, Format};
-use hawser::connect::policy::{Kind, Manager, shipped};
+use hawser::connect::policy::{Manager, PolicyStage, builtin};
 use hawser::connect::transports::Transports;
 use hawser::session::document::{Document, Format as DocumentFormat, StatePlace};
 use hawser::session::relay::{Gateway, Token};
@@ -18,7 +18,7 @@ const PROFILE: &str = include_str!("browser.profile.toml");
 
 /// A choice of transports for a download, with a proxy of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Setup {
+pub(super) struct DownloadSetup {
     pub(super) id: &'static str,
     pub(super) name: &'static str,
     /// The carriers of the session, one for each path; `None` if a policy chooses transports.
@@ -28,26 +28,26 @@ pub(super) struct Setup {
 }
 
 /// All setups, in the order of their proxies' ports.
-pub(super) const SETUPS: [Setup; 4] = [
-    Setup {
+pub(super) const SETUPS: [DownloadSetup; 4] = [
+    DownloadSetup {
         id: "policy",
         name: "SCTP or TCP, by policy",
         carriers: None,
         port: 1080,
     },
-    Setup {
+    DownloadSetup {
         id: "tcp-tcp",
         name: "session, TCP + TCP",
         carriers: Some(["tcp", "tcp"]),
         port: 1081,
     },
-    Setup {
+    DownloadSetup {
         id: "tcp-quic",
         name: "session, TCP + QUIC",
         carriers: Some(["tcp", "quic"]),
         port: 1082,
     },
-    Setup {
+    DownloadSetup {
         id: "quic-quic",
         name: "session, QUIC + QUIC",
         carriers: Some(["quic", "quic"]),
@@ -67,7 +67,7 @@ pub(super) struct GatewayAccess {
     pub(super) token: Token,
 }
 
-impl Setup {
+impl DownloadSetup {
     /// Returns the index of the setup with this id.
     pub(super) fn numbered(id: &str) -> Option<usize> {
         SETUPS.iter().position(|setup| setup.id == id)
@@ -104,12 +104,12 @@ impl Setup {
 /// Chooses by the policies shipped with Hawser and by `PROFILE`.
 fn by_policy() -> Result<Choice, Exit> {
     let mut manager = Manager::new(Policies::options());
-    let mut pib = shipped::pib(manager.names_mut()).map_err(Exit::failed)?;
+    let mut pib = builtin::pib(manager.names_mut()).map_err(Exit::failed)?;
     let profile = document::policies(
         PROFILE,
         Format::Toml,
         "browser",
-        Some(Kind::Profile),
+        Some(PolicyStage::Profile),
         manager.names_mut(),
     );
     let profile =

@@ -12,9 +12,9 @@ use hawser_dashboard::{Download, DownloadState, Feed};
 use serde_json::{Value, json};
 
 use super::bridge::Bridge;
-use super::client::{Client, Done, Running};
-use super::place::{Place, RATE};
-use super::setups::{SETUPS, Setup};
+use super::client::{Client, CompleteDownload, RunningDownload};
+use super::demo_lab::{DemoLab, RATE};
+use super::setups::{DownloadSetup, SETUPS};
 use super::{page, picture};
 use crate::commands::demo::Args;
 use crate::exit::{Exit, Outcome};
@@ -23,7 +23,7 @@ use crate::exit::{Exit, Outcome};
 const EVERY_SIZE_MIB: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SIZE_MIB: u32 = 16;
 /// The session that is shown by default.
-const MIXED: &[Setup] = SETUPS.split_at(2).1.split_at(1).0;
+const MIXED: &[DownloadSetup] = SETUPS.split_at(2).1.split_at(1).0;
 /// The size of a download that only shows the chosen transport and that data arrives, in MiB.
 const SMALL_MIB: u32 = 1;
 /// The maximum time until an admitted transport is used again. A blocked transport is retried after 10 s, and
@@ -39,7 +39,7 @@ const LOST: &str = "QUIC blocked midway";
 /// A row of the table.
 struct Row {
     network: &'static str,
-    setup: &'static Setup,
+    setup: &'static DownloadSetup,
     mib: u32,
     /// The transport and the duration in seconds, or the error.
     result: Result<(String, f64), String>,
@@ -80,7 +80,7 @@ pub(in super::super) fn run(args: &Args) -> Outcome {
     enter_user_namespace().map_err(Exit::environment)?;
     let feed = Feed::new(page::plan(&[]));
     let bridge = Arc::new(Bridge::new(feed.clone()));
-    let place = Place::set_up(&bridge, Vec::new())?;
+    let place = DemoLab::set_up(&bridge, Vec::new())?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| page::watch(&place, &feed, &stop));
@@ -90,7 +90,7 @@ pub(in super::super) fn run(args: &Args) -> Outcome {
     })
 }
 
-fn play(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicBool) -> Outcome {
+fn play(args: &Args, place: &DemoLab, bridge: &Bridge, feed: &Feed, stop: &AtomicBool) -> Outcome {
     let client = Client::start(place, bridge, stop)?;
     let by = client.name();
     let sizes = match args.every_size {
@@ -124,7 +124,7 @@ fn play(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicB
 }
 
 struct Story<'p> {
-    place: &'p Place,
+    place: &'p DemoLab,
     feed: &'p Feed,
     client: Client<'p>,
     rows: Vec<Row>,
@@ -132,7 +132,7 @@ struct Story<'p> {
 }
 
 impl Story<'_> {
-    fn play(&mut self, sizes: &[u32], sessions: &'static [Setup]) -> Result<(), Exit> {
+    fn play(&mut self, sizes: &[u32], sessions: &'static [DownloadSetup]) -> Result<(), Exit> {
         let policy = &SETUPS[0];
         self.switch("sctp", false)?;
         self.download(BLOCKED, policy, sizes);
@@ -157,7 +157,7 @@ impl Story<'_> {
         Ok(())
     }
 
-    fn download(&mut self, network: &'static str, setup: &'static Setup, sizes: &[u32]) {
+    fn download(&mut self, network: &'static str, setup: &'static DownloadSetup, sizes: &[u32]) {
         for &mib in sizes {
             let running = self.client.begin(setup.number(), mib);
             self.finish(network, setup, mib, running);
@@ -180,7 +180,7 @@ impl Story<'_> {
     }
 
     /// Makes a download in a session that loses one of its carriers.
-    fn lose(&mut self, setup: &'static Setup, mib: u32) -> Result<(), Exit> {
+    fn lose(&mut self, setup: &'static DownloadSetup, mib: u32) -> Result<(), Exit> {
         let running = self.client.begin(setup.number(), mib);
         // By then, a third of the file has arrived over both paths.
         std::thread::sleep(Duration::from_secs_f64(f64::from(mib) * 8.4 / (3.0 * 2.0 * RATE)));
@@ -193,9 +193,9 @@ impl Story<'_> {
     fn finish(
         &mut self,
         network: &'static str,
-        setup: &'static Setup,
+        setup: &'static DownloadSetup,
         mib: u32,
-        running: Result<Running, String>,
+        running: Result<RunningDownload, String>,
     ) {
         let id = self.rows.len() as u64;
         let mut download = Download::begun(id, setup.name, u64::from(mib) << 20);
@@ -203,7 +203,7 @@ impl Story<'_> {
         self.feed.download(download.clone());
         let result = running.and_then(|running| self.client.finish(running));
         match &result {
-            Ok(Done { transport, seconds }) => {
+            Ok(CompleteDownload { transport, seconds }) => {
                 download.state = DownloadState::Done;
                 (download.transport, download.seconds) = (Some(transport.clone()), Some(*seconds));
             }

@@ -7,9 +7,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use hawser::connect::policy::document::{self, Format, node_json};
-use hawser::connect::policy::{FileError, Names, format_of};
+use hawser::connect::policy::{FileError, NameTable, format_of};
 use hawser::interact::local::LINE;
-use hawser::interact::{Client, ClientError, Received};
+use hawser::interact::{Client, ClientError, ServerMessage};
 use hawser::runs::files;
 use serde_json::{Value, json};
 
@@ -164,7 +164,7 @@ fn read(file: &Path) -> Result<Vec<Value>, Exit> {
     } else {
         stem.split('.').next().unwrap_or_default()
     };
-    let mut names = Names::default();
+    let mut names = NameTable::default();
     let reported = |diagnostic| FileError { file: file.into(), diagnostic }.to_string();
     let read = document::nodes(&text, format, stem, &mut names).map_err(|diagnostics| {
         Exit::input(
@@ -201,7 +201,7 @@ fn watch(args: &Watch) -> Outcome {
         println!("{answer}");
     }
     loop {
-        let Received::Event(event) = client.receive(None).map_err(exit)? else {
+        let ServerMessage::Event(event) = client.receive(None).map_err(exit)? else {
             continue;
         };
         match args.client.json {

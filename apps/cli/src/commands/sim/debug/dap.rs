@@ -19,12 +19,12 @@ use crate::exit::{Exit, Outcome};
 const MAX_WAITING: usize = 64;
 
 /// Requests in order of arrival. Requests that arrive while the run continues are queued.
-struct Requests {
+struct RequestQueue {
     incoming: Receiver<io::Result<Value>>,
     waiting: VecDeque<io::Result<Value>>,
 }
 
-impl Requests {
+impl RequestQueue {
     /// Returns the next request, or `None` when the client has gone.
     fn next(&mut self) -> Option<io::Result<Value>> {
         self.waiting.pop_front().or_else(|| self.incoming.recv().ok())
@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             }
         }
     });
-    let mut requests = Requests { incoming, waiting: VecDeque::new() };
+    let mut requests = RequestQueue { incoming, waiting: VecDeque::new() };
     let mut adapter = Adapter::new(args);
     let mut out = stdout().lock();
     let failed = |error: io::Error| Exit::environment(format!("standard output: {error}"));

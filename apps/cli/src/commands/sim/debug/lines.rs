@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read, stdin};
 
-use hawser::runs::debug::{Answer, Command, Debugger, What};
+use hawser::runs::debug::{Answer, BreakCondition, Command, Debugger};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -20,7 +20,7 @@ pub(super) fn run(mut debugger: Debugger, is_json: bool) -> Outcome {
         }
     };
     // Enabled by default, because no user wants to run past a failed assertion.
-    let _ = debugger.add(What::Assert, None, None);
+    let _ = debugger.add(BreakCondition::Assert, None, None);
     print(&Answer::Stop(Box::new(debugger.entry())));
     let mut input = stdin().lock();
     let (mut line, mut wrong) = (Vec::new(), 0);

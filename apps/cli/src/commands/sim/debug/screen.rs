@@ -3,12 +3,12 @@
 use std::io::{self, Stdout};
 use std::time::Duration;
 
-use hawser::runs::debug::{Answer, Command, Debugger, Move, Stop, What};
+use hawser::runs::debug::{Answer, BreakCondition, Command, Debugger, Move, Stop};
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::view::{self, Shown};
+use super::view::{self, ViewState};
 use crate::exit::{Exit, Outcome};
 use crate::screen::{Palette, open, restore};
 
@@ -35,7 +35,7 @@ impl Drop for Screen {
 
 /// Debugs until the user quits.
 pub(super) fn run(mut debugger: Debugger) -> Outcome {
-    let _ = debugger.add(What::Assert, None, None);
+    let _ = debugger.add(BreakCondition::Assert, None, None);
     let stop = debugger.entry();
     let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut screen = Screen {
@@ -62,7 +62,7 @@ pub(super) fn run(mut debugger: Debugger) -> Outcome {
 impl Screen {
     fn draw(&mut self) -> io::Result<()> {
         let (debugger, palette) = (&self.debugger, self.palette);
-        let shown = Shown { stop: &self.stop, answer: &self.answer, input: &self.input };
+        let shown = ViewState { stop: &self.stop, answer: &self.answer, input: &self.input };
         self.terminal.draw(|frame| {
             let area = frame.area();
             view::draw(debugger, &shown, palette, area, frame.buffer_mut());

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use hawser::lang::OneLine;
-use hawser::runs::debug::{Debugger, HostView, SourceLine, Stop, What};
+use hawser::runs::debug::{BreakCondition, Debugger, HostView, SourceLine, Stop};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier};
@@ -18,7 +18,7 @@ const MAX_PACKETS: usize = 3;
 const ANSWER: usize = 3;
 
 /// The state that is shown besides the debugger's own.
-pub(super) struct Shown<'a> {
+pub(super) struct ViewState<'a> {
     /// The last stop.
     pub(super) stop: &'a Stop,
     /// The answer to the last command.
@@ -30,7 +30,7 @@ pub(super) struct Shown<'a> {
 /// Draws the whole view.
 pub(super) fn draw(
     debugger: &Debugger,
-    shown: &Shown<'_>,
+    shown: &ViewState<'_>,
     palette: Palette,
     area: Rect,
     buffer: &mut Buffer,
@@ -105,7 +105,7 @@ fn code(debugger: &Debugger, palette: Palette, height: usize) -> Vec<Line<'stati
     let stops: BTreeSet<u32> = debugger
         .breakpoints()
         .filter_map(|breakpoint| match &breakpoint.what {
-            What::Line { file: Some(of), line } if *of == file => Some(*line),
+            BreakCondition::Line { file: Some(of), line } if *of == file => Some(*line),
             _ => None,
         })
         .collect();
@@ -182,7 +182,7 @@ fn host_lines(host: &HostView, stop: &Stop, palette: Palette) -> Vec<Line<'stati
 }
 
 /// Packets in flight, the last answer, and the input line.
-fn foot(debugger: &Debugger, shown: &Shown<'_>, palette: Palette, height: usize) -> Vec<Line<'static>> {
+fn foot(debugger: &Debugger, shown: &ViewState<'_>, palette: Palette, height: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let flight = debugger.flight();
     for packet in flight.iter().take(MAX_PACKETS) {
@@ -233,7 +233,7 @@ mod tests {
         let scenario = Path::new("../../examples/scenarios/stop-and-wait.toml");
         let scenario = runs::load(scenario).expect("the example");
         let mut debugger = begin(Programs::default(), scenario, None).expect("it begins");
-        let line = What::Line { file: None, line: 82 };
+        let line = BreakCondition::Line { file: None, line: 82 };
         debugger.add(line, Some("a"), None).expect("a breakpoint");
         let mut go = |to: Move| debugger.go(&to, &mut || false).expect("a stop");
         for _ in 0..3 {
@@ -241,7 +241,7 @@ mod tests {
         }
         go(Move::Next);
         let stop = go(Move::Next);
-        let shown = Shown { stop: &stop, answer: "", input: "print ev.now - c.sent_at" };
+        let shown = ViewState { stop: &stop, answer: "", input: "print ev.now - c.sent_at" };
         let area = Rect::new(0, 0, 118, 36);
         let mut buffer = Buffer::empty(area);
         draw(&debugger, &shown, Palette { colour: false }, area, &mut buffer);

@@ -11,7 +11,7 @@ use std::process;
 use hawser::programs::Programs;
 use hawser::runs::sweep::ray::{self, Ray};
 use hawser::runs::sweep::slurm::{self, Job};
-use hawser::runs::sweep::{Done, Failure, Folder, Planner, RunnerError, Sweep, Task, local};
+use hawser::runs::sweep::{Failure, Folder, Planner, RunnerError, Sweep, Task, TaskResult, local};
 use serde_json::json;
 
 use crate::engine::NativeArgs;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// The place where tasks run: `local`, on the processors of this machine; `ray` or `ray://ADDRESS`, on a
     /// Ray cluster; `slurm`, which writes a batch script instead of running anything
     #[arg(long, value_name = "WHERE", default_value = "local", value_parser = parse_place)]
-    on: Place,
+    on: Executor,
     /// The number of tasks that run at once on this machine; by default the number of processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
@@ -56,23 +56,23 @@ pub(crate) struct Args {
 
 /// The place where tasks run.
 #[derive(Clone)]
-enum Place {
+enum Executor {
     Local,
     /// On the cluster at this address, or on the one that Ray finds or starts.
     Ray(Option<String>),
     Slurm,
 }
 
-fn parse_place(text: &str) -> Result<Place, String> {
+fn parse_place(text: &str) -> Result<Executor, String> {
     match text {
-        "local" => Ok(Place::Local),
-        "slurm" => Ok(Place::Slurm),
-        "ray" => Ok(Place::Ray(None)),
+        "local" => Ok(Executor::Local),
+        "slurm" => Ok(Executor::Slurm),
+        "ray" => Ok(Executor::Ray(None)),
         _ if text
             .strip_prefix("ray://")
             .is_some_and(|address| !address.is_empty()) =>
         {
-            Ok(Place::Ray(Some(text["ray://".len()..].to_owned())))
+            Ok(Executor::Ray(Some(text["ray://".len()..].to_owned())))
         }
         _ => Err(format!(
             "expected local, ray, ray://ADDRESS or slurm, not `{text}`"
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .map(|number| planner.task(number).map_err(Exit::input))
         .collect::<Result<_, _>>()?;
     let missing: Vec<&Task> = tasks.iter().filter(|task| !folder.has(&task.id)).collect();
-    if matches!(args.on, Place::Slurm) {
+    if matches!(args.on, Executor::Slurm) {
         return write_script(args, &missing, &folder);
     }
     let bar = progress::count(args.json, &args.file.display().to_string(), missing.len() as u64);
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .map(|task| (task.number, task.id.as_str()))
         .collect();
     let mut failures = Vec::new();
-    let mut take = |given: Result<Done, Failure>| {
+    let mut take = |given: Result<TaskResult, Failure>| {
         bar.inc(1);
         match given {
             Ok(done) => folder.keep(&done),
@@ -119,11 +119,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     };
     match &args.on {
-        Place::Local => {
+        Executor::Local => {
             let jobs = args.jobs.map(usize::from);
             local::run(jobs, &|| args.worker(), &expected, &mut take).map_err(refused)?;
         }
-        Place::Ray(address) => {
+        Executor::Ray(address) => {
             let ray = Ray {
                 address: address.as_deref(),
                 python: &args.python,
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             };
             ray::run(ray, &expected, &planner.files(), &mut take).map_err(refused)?;
         }
-        Place::Slurm => {}
+        Executor::Slurm => {}
     }
     bar.finish_and_clear();
     let found = tasks.len() - missing.len();

@@ -1,11 +1,11 @@
 //! Draws a sweep's figures over the first varying value.
 
-use hawser::interact::svg::plot::{Axes, Group, Line, bars, lines};
+use hawser::interact::svg::plot::{Axes, Group, PlotLine, bars, lines};
 use hawser::runs::sweep::Table;
 
 /// Draws each column, and returns the drawings by column name. If the values of the first axis are numbers,
 /// there are lines, otherwise bars: one for each choice of the other axes.
-pub(super) fn of(table: &Table) -> Vec<(String, String)> {
+pub(super) fn draw(table: &Table) -> Vec<(String, String)> {
     let groups = table.groups();
     let Some(x) = table.axes.first() else {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn of(table: &Table) -> Vec<(String, String)> {
                         .filter_map(|(place, number)| Some((*number, figure(column, place, name)?[0])))
                         .collect();
                     points.sort_by(|one, other| one.0.total_cmp(&other.0));
-                    Line { name: name.clone(), points }
+                    PlotLine { name: name.clone(), points }
                 };
                 lines(&axes, &names.iter().map(line).collect::<Vec<_>>())
             }

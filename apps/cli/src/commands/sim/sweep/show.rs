@@ -26,7 +26,7 @@ pub(super) fn finish(
     folder
         .write(&folder.file("table.json"), rows.as_bytes())
         .map_err(refused)?;
-    for (name, svg) in picture::of(&table) {
+    for (name, svg) in picture::draw(&table) {
         folder
             .write(&folder.file(&format!("{name}.svg")), svg.as_bytes())
             .map_err(refused)?;

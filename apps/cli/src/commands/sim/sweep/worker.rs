@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::refused;
 use crate::exit::{Exit, Outcome};
-use crate::terminal::Text;
+use crate::terminal::EscapedWriter;
 
 /// Returns a hash of this executable, because another version of Hawser may give other results.
 pub(super) fn revision() -> Result<String, Exit> {
@@ -44,7 +44,7 @@ pub(super) fn serve(sweep: &Sweep, planner: &mut Planner<'_>, programs: &Program
         }
         .map_err(Exit::failed)?;
         answer.push('\n');
-        let mut out = Text(io::stdout().lock());
+        let mut out = EscapedWriter(io::stdout().lock());
         out.write_all(answer.as_bytes())
             .and_then(|()| out.flush())
             .map_err(broken)?;

@@ -8,7 +8,7 @@ use hawser_engine::messages::{Call, Key, MessageError, MessageOptions, Messages,
 use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
 
-use crate::app::calls::content::Known;
+use crate::app::calls::content::MessageId;
 
 /// The maximum length of a message: the default size of a stack's send buffer for a message.
 const LONGEST: usize = 4 << 20;
@@ -24,7 +24,7 @@ pub(super) struct Framed {
     pub(super) calls: BTreeMap<Call, u32>,
     /// Requests whose replies have not been handed over: the caller, and the message to which the reply
     /// belongs.
-    pub(super) serving: BTreeMap<RequestId, (usize, Known)>,
+    pub(super) serving: BTreeMap<RequestId, (usize, MessageId)>,
     pub(super) changed: Vec<Key>,
     /// True once it has closed its connections because no calls were left.
     pub(super) is_done: bool,
@@ -95,7 +95,7 @@ impl Framed {
         self.messages.handle_of(*self.under_way.get(&call)?)
     }
 
-    pub(super) fn handle_for(&self, wanted: (usize, Known)) -> Option<Handle> {
+    pub(super) fn handle_for(&self, wanted: (usize, MessageId)) -> Option<Handle> {
         let (request, _) = self.serving.iter().find(|(_, serving)| **serving == wanted)?;
         self.messages.handle_for(*request)
     }

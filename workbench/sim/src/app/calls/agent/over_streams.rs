@@ -8,8 +8,8 @@ use hawser_ir::AppOp;
 use hawser_time::Instant;
 
 use super::Agent;
-use super::streamed::News;
-use crate::app::calls::content::Known;
+use super::streamed::CallEvent;
+use crate::app::calls::content::MessageId;
 use crate::trace::Trace;
 
 impl Agent {
@@ -89,9 +89,9 @@ impl Agent {
             }
             for news in news {
                 match news {
-                    News::Replied(call, reply) => self.settle(now, call, Ok(reply), trace),
-                    News::Failed(call, why) => self.settle(now, call, Err(why), trace),
-                    News::Called(stream, peer, message) => {
+                    CallEvent::Replied(call, reply) => self.settle(now, call, Ok(reply), trace),
+                    CallEvent::Failed(call, why) => self.settle(now, call, Err(why), trace),
+                    CallEvent::Called(stream, peer, message) => {
                         let of = self.arrive(now, peer, &message, trace);
                         let mut reply = Vec::new();
                         if let Some((caller, known)) = of {
@@ -119,7 +119,7 @@ impl Agent {
         peer: Option<SocketAddr>,
         message: &[u8],
         trace: &mut Trace,
-    ) -> Option<(usize, Known)> {
+    ) -> Option<(usize, MessageId)> {
         let mut ledger = self.ledger.borrow_mut();
         trace.event(now, ledger.plan().flow, "message", message.len() as u64);
         self.received += message.len() as u64;

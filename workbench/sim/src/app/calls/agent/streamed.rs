@@ -8,13 +8,13 @@ use std::net::SocketAddr;
 use hawser_engine::{Direction, Handle, Notice, RequestError, Stack};
 use hawser_time::Instant;
 
-use crate::app::calls::content::Known;
+use crate::app::calls::content::MessageId;
 
 /// The number of bytes that are read at a time.
 const CHUNK: usize = 64 * 1024;
 
 /// The outcome of a call, or an incoming call.
-pub(super) enum News {
+pub(super) enum CallEvent {
     /// The call's reply has arrived, or its message was delivered if no reply is due.
     Replied(u32, Vec<u8>),
     Failed(u32, String),
@@ -28,7 +28,7 @@ enum Whose {
     /// A call of its own; `None` once it has its reply.
     Call(Option<u32>),
     /// A call of a peer; it is set once the whole message has arrived.
-    Peer(Option<(usize, Known)>),
+    Peer(Option<(usize, MessageId)>),
 }
 
 struct Stream {
@@ -56,7 +56,7 @@ pub(super) struct Streamed {
     streams: BTreeMap<Handle, Stream>,
     /// Streams that may have work to do.
     due: BTreeSet<Handle>,
-    news: Vec<News>,
+    news: Vec<CallEvent>,
 }
 
 impl Streamed {
@@ -115,7 +115,7 @@ impl Streamed {
     }
 
     /// Replies to a call, or ends the stream if it has no reply.
-    pub(super) fn answer(&mut self, stream: Handle, to: Option<(usize, Known)>, reply: Vec<u8>) {
+    pub(super) fn answer(&mut self, stream: Handle, to: Option<(usize, MessageId)>, reply: Vec<u8>) {
         if let Some(of) = self.streams.get_mut(&stream) {
             (of.whose, of.outgoing, of.is_whole) = (Whose::Peer(to), reply, true);
             self.due.insert(stream);
@@ -148,7 +148,7 @@ impl Streamed {
         };
         stack.release(handle);
         if let Some(Stream { whose: Whose::Call(Some(call)), .. }) = self.streams.remove(&handle) {
-            self.news.push(News::Failed(call, why));
+            self.news.push(CallEvent::Failed(call, why));
         }
     }
 
@@ -175,7 +175,7 @@ impl Streamed {
         self.waiting = waiting;
         let failed = failed
             .into_iter()
-            .map(|(call, ..)| News::Failed(call, why.clone()));
+            .map(|(call, ..)| CallEvent::Failed(call, why.clone()));
         self.news.extend(failed);
     }
 
@@ -193,7 +193,7 @@ impl Streamed {
                 Ok(None) | Err(RequestError::WouldBlock) => self.waiting.push_back((call, peer, message)),
                 Err(error) => self
                     .news
-                    .push(News::Failed(call, format!("was refused: {error}"))),
+                    .push(CallEvent::Failed(call, format!("was refused: {error}"))),
             }
         }
     }
@@ -219,7 +219,7 @@ impl Streamed {
     }
 
     /// Returns the events since the last call of this function.
-    pub(super) fn work(&mut self, stack: &mut Stack, now: Instant) -> Vec<News> {
+    pub(super) fn work(&mut self, stack: &mut Stack, now: Instant) -> Vec<CallEvent> {
         for handle in std::mem::take(&mut self.due) {
             self.attend(stack, now, handle);
         }
@@ -254,8 +254,8 @@ impl Streamed {
         match &mut stream.whose {
             Whose::Call(call) => self
                 .news
-                .extend(call.take().map(|call| News::Replied(call, came))),
-            Whose::Peer(_) => self.news.push(News::Called(handle, stream.peer, came)),
+                .extend(call.take().map(|call| CallEvent::Replied(call, came))),
+            Whose::Peer(_) => self.news.push(CallEvent::Called(handle, stream.peer, came)),
         }
     }
 
@@ -281,7 +281,7 @@ impl Streamed {
         self.find(Whose::Call(Some(call)))
     }
 
-    pub(super) fn handle_for(&self, wanted: (usize, Known)) -> Option<Handle> {
+    pub(super) fn handle_for(&self, wanted: (usize, MessageId)) -> Option<Handle> {
         self.find(Whose::Peer(Some(wanted)))
     }
 

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use hawser_dpdk::DpdkWire;
 
-use super::End;
+use super::WireEnd;
 use crate::script::run::real::{DeviceError, NAME};
 
-pub(super) fn open() -> Result<Box<dyn End>, DeviceError> {
+pub(super) fn open() -> Result<Box<dyn WireEnd>, DeviceError> {
     let wire = DpdkWire::open(&format!("net_af_packet0,iface={NAME}"))?;
     Ok(Box::new(wire))
 }
 
-impl End for DpdkWire {
+impl WireEnd for DpdkWire {
     fn mac(&self) -> [u8; 6] {
         DpdkWire::mac(self)
     }

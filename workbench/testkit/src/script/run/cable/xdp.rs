@@ -6,11 +6,11 @@ use std::time::Duration;
 use hawser_engine::program::Program;
 use hawser_xdp::{XdpOptions, XdpWire};
 
-use super::End;
+use super::WireEnd;
 use crate::script::run::config::Config;
 use crate::script::run::real::{DeviceError, NAME};
 
-pub(super) fn open(config: &Config, program: &dyn Program) -> Result<Box<dyn End>, DeviceError> {
+pub(super) fn open(config: &Config, program: &dyn Program) -> Result<Box<dyn WireEnd>, DeviceError> {
     let options = XdpOptions { addresses: vec![config.local], answers: true, ..XdpOptions::default() };
     let mut wire = XdpWire::open(NAME, &options)?;
     // Chains do not run on frames that span several buffers.
@@ -23,7 +23,7 @@ pub(super) fn open(config: &Config, program: &dyn Program) -> Result<Box<dyn End
     Ok(Box::new(wire))
 }
 
-impl End for XdpWire {
+impl WireEnd for XdpWire {
     fn mac(&self) -> [u8; 6] {
         XdpWire::mac(self)
     }

@@ -5,8 +5,8 @@ use hawser_ir::abi::{OPT_CORK, OPT_FAST_OPEN};
 
 use super::errno::{EAGAIN, EALREADY, EBADF, EFAULT, EINPROGRESS, ENOTCONN, EPIPE};
 use super::{
-    Answer, Arguments, CallError, Connection, Kernel, Made, Misuse, Progress, Role, block, done, fail,
-    unsupported,
+    Arguments, CallAnswer, CallError, CallProgress, CallResult, Connection, Kernel, Misuse, SocketRole,
+    block, done, fail, unsupported,
 };
 use crate::script::run::symbols::{field, number};
 use crate::script::run::system::System;
@@ -31,8 +31,8 @@ const MAX_CALL_BYTES: u64 = 1 << 26;
 const PIECE: usize = 1 << 16;
 
 impl Kernel {
-    pub(super) fn read(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
-        let transfer = Transfer::of(arguments)?;
+    pub(super) fn read(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> CallResult {
+        let transfer = TransferProgress::from_arguments(arguments)?;
         let Some(socket) = self.sockets.get(&arguments.number(0)?) else {
             return fail(EBADF);
         };
@@ -41,7 +41,7 @@ impl Kernel {
             let handle = self.handle_of(arguments.number(0)?);
             return self.read_errors(handle, arguments);
         }
-        let Role::Connection(handle) = socket.role else {
+        let SocketRole::Connection(handle) = socket.role else {
             return fail(ENOTCONN);
         };
         let shut = socket.shut_read;
@@ -57,7 +57,11 @@ impl Kernel {
             let differs = self.take(handle, (transfer.len - *stage).min(readable), stage)?;
             if differs.is_some() || *stage == transfer.len || !all {
                 let differs = differs.or_else(|| self.control_differs(arguments, handle));
-                return Ok(Progress::Done(Answer { value: *stage as i64, errno: 0, differs }));
+                return Ok(CallProgress::Done(CallAnswer {
+                    value: *stage as i64,
+                    errno: 0,
+                    differs,
+                }));
             }
         }
         let state = self.connections.entry(handle).or_default();
@@ -137,8 +141,8 @@ impl Kernel {
         (left != expected).then(|| format!("TCP_CM_INQ says {left}, not {expected}"))
     }
 
-    pub(super) fn write(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
-        let transfer = Transfer::of(arguments)?;
+    pub(super) fn write(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> CallResult {
+        let transfer = TransferProgress::from_arguments(arguments)?;
         let fd = arguments.number(0)?;
         let Some(socket) = self.sockets.get(&fd) else {
             return fail(EBADF);
@@ -149,7 +153,7 @@ impl Kernel {
         let implied = self.is_for(System::FreeBsd) && self.chose(fd, IPPROTO_TCP, "TCP_FASTOPEN") != 0;
         let fast = transfer.flags & MSG_FASTOPEN != 0 || implied && arguments.call.name == "sendto";
         let handle = match socket.role {
-            Role::Connection(handle) if fast && !waits => {
+            SocketRole::Connection(handle) if fast && !waits => {
                 let state = self.connections.get(&handle);
                 let known = state.is_some_and(|state| state.connected || state.over || state.error.is_some());
                 if !known && self.fast_open_room(handle) == 0 {
@@ -157,14 +161,14 @@ impl Kernel {
                 }
                 handle
             }
-            Role::Connection(handle) => handle,
-            Role::Listener(_) => return fail(EPIPE),
-            Role::Fresh if transfer.bad_buffer => return fail(EFAULT),
-            Role::Fresh if fast => match self.begin_to_connect(fd, transfer.address, true)? {
+            SocketRole::Connection(handle) => handle,
+            SocketRole::Listener(_) => return fail(EPIPE),
+            SocketRole::Fresh if transfer.bad_buffer => return fail(EFAULT),
+            SocketRole::Fresh if fast => match self.begin_to_connect(fd, transfer.address, true)? {
                 Ok(handle) => handle,
                 Err(errno) => return fail(errno),
             },
-            Role::Fresh => return fail(EPIPE),
+            SocketRole::Fresh => return fail(EPIPE),
         };
         let Connection { connected, over, error, .. } =
             self.connections.get(&handle).cloned().unwrap_or_default();
@@ -199,7 +203,7 @@ impl Kernel {
             self.set_cork(handle, false);
         }
         if *stage < transfer.len && waits {
-            return Ok(Progress::Blocked);
+            return Ok(CallProgress::Blocked);
         }
         if *stage > 0 {
             self.note_write(fd, handle, transfer.flags & MSG_ZEROCOPY != 0);
@@ -236,9 +240,9 @@ impl Kernel {
         &mut self,
         fd: i64,
         handle: hawser_engine::Handle,
-        (transfer, waits): (&Transfer<'_>, bool),
+        (transfer, waits): (&TransferProgress<'_>, bool),
         stage: &mut u64,
-    ) -> Made {
+    ) -> CallResult {
         let room = self.fast_open_room(handle);
         if room > 0 && transfer.len == 0 {
             // The SYN need not wait for data.
@@ -255,7 +259,7 @@ impl Kernel {
         match *stage {
             // FreeBSD's sendto() waits only for room in its buffer.
             stage if self.is_for(System::FreeBsd) && stage == transfer.len => done(stage as i64),
-            _ if waits => Ok(Progress::Blocked),
+            _ if waits => Ok(CallProgress::Blocked),
             0 if transfer.flags & MSG_FASTOPEN != 0 => fail(EINPROGRESS),
             0 => fail(EAGAIN),
             stage => {
@@ -272,7 +276,7 @@ impl Kernel {
 }
 
 /// The progress of a call that transfers bytes.
-struct Transfer<'a> {
+struct TransferProgress<'a> {
     len: u64,
     flags: i64,
     /// The destination, for MSG_FASTOPEN.
@@ -281,8 +285,8 @@ struct Transfer<'a> {
     bad_buffer: bool,
 }
 
-impl<'a> Transfer<'a> {
-    fn of(arguments: &Arguments<'a>) -> Result<Transfer<'a>, CallError> {
+impl<'a> TransferProgress<'a> {
+    fn from_arguments(arguments: &Arguments<'a>) -> Result<TransferProgress<'a>, CallError> {
         let (len, bad_buffer) = match arguments.call.name.as_str() {
             "readv" | "writev" => (vectors(arguments.get(1)?)?, false),
             "recvmsg" | "sendmsg" => {
@@ -315,7 +319,7 @@ impl<'a> Transfer<'a> {
             "sendmsg" => field(arguments.get(1)?, "msg_name"),
             _ => arguments.get(4).ok(),
         };
-        Ok(Transfer {
+        Ok(TransferProgress {
             len,
             flags,
             address: address.unwrap_or(&Expression::Anything),

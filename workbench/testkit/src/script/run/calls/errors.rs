@@ -10,7 +10,7 @@ use std::time::Duration;
 use hawser_time::nanos;
 
 use super::errno::EAGAIN;
-use super::{Answer, Arguments, Kernel, Made, Progress, fail};
+use super::{Arguments, CallAnswer, CallProgress, CallResult, Kernel, fail};
 use crate::script::run::symbols::{NumberError, constant, field, number};
 use crate::script::syntax::tree::Expression;
 
@@ -152,7 +152,7 @@ impl Kernel {
         &mut self,
         handle: Option<hawser_engine::Handle>,
         arguments: &Arguments<'_>,
-    ) -> Made {
+    ) -> CallResult {
         let notification = handle.and_then(|handle| {
             self.connections
                 .get_mut(&handle)?
@@ -168,7 +168,7 @@ impl Kernel {
             Some(Expression::Array(messages)) => self.difference(&notification, messages)?,
             _ => None,
         };
-        Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
+        Ok(CallProgress::Done(CallAnswer { value: 0, errno: 0, differs }))
     }
 
     /// Returns the difference between a notification and the script's expectation.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::errno::{EBADF, EEXIST, ENOENT};
-use super::{Answer, Arguments, Connection, Kernel, Made, Misuse, Progress, Role, done, fail};
+use super::{
+    Arguments, CallAnswer, CallProgress, CallResult, Connection, Kernel, Misuse, SocketRole, done, fail,
+};
 use crate::script::run::symbols::{NumberError, field, number};
 use crate::script::syntax::tree::Expression;
 
@@ -19,11 +21,11 @@ const MILLISECOND: u64 = 1_000_000;
 /// An epoll descriptor.
 #[derive(Debug, Default)]
 pub(in crate::script::run) struct Poller {
-    watched: BTreeMap<i64, Watch>,
+    watched: BTreeMap<i64, EpollInterest>,
 }
 
 #[derive(Clone, Debug)]
-struct Watch {
+struct EpollInterest {
     events: i64,
     /// The counts of news already reported, for edge-triggered waiting.
     reported: Option<(u64, u64)>,
@@ -44,15 +46,15 @@ impl Kernel {
         };
         match socket.role {
             // As in Linux for a socket that was never connected.
-            Role::Fresh => OUT | HUP,
-            Role::Listener(handle) => {
+            SocketRole::Fresh => OUT | HUP,
+            SocketRole::Listener(handle) => {
                 if self.queues.get(&handle).is_some_and(|queue| !queue.is_empty()) {
                     IN
                 } else {
                     0
                 }
             }
-            Role::Connection(handle) => {
+            SocketRole::Connection(handle) => {
                 let Connection { connected, eof, over, error, errors, .. } =
                     self.connections.get(&handle).cloned().unwrap_or_default();
                 let mut ready = 0;
@@ -84,7 +86,7 @@ impl Kernel {
         state.map_or((0, 0), |state| (state.read_news, state.write_news))
     }
 
-    pub(super) fn poll(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
+    pub(super) fn poll(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> CallResult {
         let Expression::Array(entries) = arguments.get(0)? else {
             return Err(Misuse::PollEntries.into());
         };
@@ -103,9 +105,9 @@ impl Kernel {
             }
         }
         if count > 0 || self.waited(timeout, stage) {
-            return Ok(Progress::Done(Answer { value: count, errno: 0, differs }));
+            return Ok(CallProgress::Done(CallAnswer { value: count, errno: 0, differs }));
         }
-        Ok(Progress::Blocked)
+        Ok(CallProgress::Blocked)
     }
 
     /// Returns whether a wait of this many milliseconds is over. `stage` keeps its end.
@@ -123,13 +125,13 @@ impl Kernel {
         self.now.as_nanos() >= *stage
     }
 
-    pub(super) fn epoll_create(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn epoll_create(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let fd = self.new_fd(arguments);
         self.pollers.insert(fd, Poller::default());
         done(fd)
     }
 
-    pub(super) fn epoll_ctl(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn epoll_ctl(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let (poller, operation, fd) = (arguments.number(0)?, arguments.number(1)?, arguments.number(2)?);
         if !self.sockets.contains_key(&fd) {
             return fail(EBADF);
@@ -153,11 +155,11 @@ impl Kernel {
             .unwrap_or(0);
         poller
             .watched
-            .insert(fd, Watch { events, reported: None, disabled: false });
+            .insert(fd, EpollInterest { events, reported: None, disabled: false });
         done(0)
     }
 
-    pub(super) fn epoll_wait(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
+    pub(super) fn epoll_wait(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> CallResult {
         let (poller, timeout) = (arguments.number(0)?, arguments.number(3)?);
         let Some(watched) = self.pollers.get(&poller).map(|poller| poller.watched.clone()) else {
             return fail(EBADF);
@@ -179,10 +181,10 @@ impl Kernel {
             }
         }
         if found.is_empty() && !self.waited(timeout, stage) {
-            return Ok(Progress::Blocked);
+            return Ok(CallProgress::Blocked);
         }
         let differs = events_differ(arguments.get(1)?, &found)?;
-        Ok(Progress::Done(Answer {
+        Ok(CallProgress::Done(CallAnswer {
             value: found.len() as i64,
             errno: 0,
             differs,

@@ -37,16 +37,16 @@ pub(crate) const PORT: u16 = 8080;
 
 /// The progress of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum CallProgress {
     /// The call returned.
-    Done(Answer),
+    Done(CallAnswer),
     /// The call blocks.
     Blocked,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct CallAnswer {
     pub(crate) value: i64,
     /// The errno; 0 if the call succeeded.
     pub(crate) errno: u32,
@@ -55,14 +55,14 @@ pub(crate) struct Answer {
 }
 
 /// The result of making a call.
-pub(crate) type Made = Result<Progress, CallError>;
+pub(crate) type CallResult = Result<CallProgress, CallError>;
 
-fn done(value: i64) -> Made {
-    Ok(Progress::Done(Answer { value, ..Answer::default() }))
+fn done(value: i64) -> CallResult {
+    Ok(CallProgress::Done(CallAnswer { value, ..CallAnswer::default() }))
 }
 
-fn fail(errno: u32) -> Made {
-    Ok(Progress::Done(Answer { value: -1, errno, differs: None }))
+fn fail(errno: u32) -> CallResult {
+    Ok(CallProgress::Done(CallAnswer { value: -1, errno, differs: None }))
 }
 
 fn unsupported<T>(what: impl Into<String>) -> Result<T, CallError> {
@@ -70,8 +70,12 @@ fn unsupported<T>(what: impl Into<String>) -> Result<T, CallError> {
 }
 
 /// Blocks the call, or fails with `errno` on a non-blocking socket.
-fn block(waits: bool, errno: u32) -> Made {
-    if waits { Ok(Progress::Blocked) } else { fail(errno) }
+fn block(waits: bool, errno: u32) -> CallResult {
+    if waits {
+        Ok(CallProgress::Blocked)
+    } else {
+        fail(errno)
+    }
 }
 
 pub(crate) mod errno {
@@ -93,7 +97,7 @@ pub(crate) mod errno {
 
 /// The role of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum SocketRole {
     /// Neither connected nor listening.
     Fresh,
     Listener(Handle),
@@ -103,7 +107,7 @@ pub(super) enum Role {
 /// A socket of the script.
 #[derive(Debug)]
 pub(super) struct Socket {
-    pub(super) role: Role,
+    pub(super) role: SocketRole,
     pub(super) nonblocking: bool,
     pub(super) bound: Option<SocketAddr>,
     pub(super) shut_read: bool,
@@ -117,7 +121,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    fn new(role: Role, nonblocking: bool) -> Socket {
+    fn new(role: SocketRole, nonblocking: bool) -> Socket {
         Socket {
             role,
             nonblocking,
@@ -249,7 +253,7 @@ impl Kernel {
     }
 
     /// Makes a call or continues it. `stage` is 0 at first; later values belong to the call.
-    pub(crate) fn call(&mut self, call: &Call, stage: &mut u64) -> Made {
+    pub(crate) fn call(&mut self, call: &Call, stage: &mut u64) -> CallResult {
         let arguments = Arguments { list: &call.arguments, call };
         match call.name.as_str() {
             "socket" => self.socket(&arguments),
@@ -306,8 +310,10 @@ impl Kernel {
     /// Returns whether a socket listens at a port.
     pub(crate) fn listens(&self, port: u16) -> bool {
         self.sockets.values().any(|socket| match socket.role {
-            Role::Listener(handle) => self.stack.local(handle).is_some_and(|local| local.port() == port),
-            Role::Fresh | Role::Connection(_) => false,
+            SocketRole::Listener(handle) => {
+                self.stack.local(handle).is_some_and(|local| local.port() == port)
+            }
+            SocketRole::Fresh | SocketRole::Connection(_) => false,
         })
     }
 
@@ -316,13 +322,15 @@ impl Kernel {
     pub(crate) fn count_in(&self, state: &str) -> usize {
         let wanted = constant(state);
         let count = |socket: &Socket| match socket.role {
-            Role::Fresh => usize::from(state == "TCP_CLOSE"),
-            Role::Listener(handle) if state == "TCP_SYN_RECV" => {
+            SocketRole::Fresh => usize::from(state == "TCP_CLOSE"),
+            SocketRole::Listener(handle) if state == "TCP_SYN_RECV" => {
                 let embryonic = self.info_of(handle).number("embryonic");
                 embryonic.map_or(0, |count| count as usize)
             }
-            Role::Listener(_) => usize::from(state == "TCP_LISTEN"),
-            Role::Connection(handle) => usize::from(self.info_of(handle).number("tcpi_state") == wanted),
+            SocketRole::Listener(_) => usize::from(state == "TCP_LISTEN"),
+            SocketRole::Connection(handle) => {
+                usize::from(self.info_of(handle).number("tcpi_state") == wanted)
+            }
         };
         self.sockets.values().map(count).sum()
     }
@@ -345,8 +353,8 @@ impl Kernel {
     /// Returns the connection of a descriptor, if it has one.
     fn handle_of(&self, fd: i64) -> Option<Handle> {
         match self.sockets.get(&fd)?.role {
-            Role::Connection(handle) | Role::Listener(handle) => Some(handle),
-            Role::Fresh => None,
+            SocketRole::Connection(handle) | SocketRole::Listener(handle) => Some(handle),
+            SocketRole::Fresh => None,
         }
     }
 }

@@ -6,7 +6,10 @@ use hawser_engine::Handle;
 use hawser_ir::abi::OPT_FAST_OPEN;
 
 use super::errno::{EAGAIN, EALREADY, EBADF, EINPROGRESS, EINVAL, EISCONN, ENOTCONN, EOPNOTSUPP};
-use super::{Arguments, CallError, Kernel, Made, Misuse, PORT, Role, Socket, block, done, fail, unsupported};
+use super::{
+    Arguments, CallError, CallResult, Kernel, Misuse, PORT, Socket, SocketRole, block, done, fail,
+    unsupported,
+};
 use crate::script::run::symbols::{self, field, number};
 use crate::script::syntax::tree::Expression;
 
@@ -17,7 +20,7 @@ const IPPROTO_TCP: i64 = 6;
 const NO_PROTOCOL: u32 = 93;
 
 impl Kernel {
-    pub(super) fn socket(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn socket(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let kind = arguments.number(1)?;
         let protocol = arguments.optional(2)?.unwrap_or(IPPROTO_TCP);
         let stream = kind & 0xf == SOCK_STREAM;
@@ -29,7 +32,7 @@ impl Kernel {
         }
         let fd = self.new_fd(arguments);
         self.sockets
-            .insert(fd, Socket::new(Role::Fresh, kind & SOCK_NONBLOCK != 0));
+            .insert(fd, Socket::new(SocketRole::Fresh, kind & SOCK_NONBLOCK != 0));
         done(fd)
     }
 
@@ -40,7 +43,7 @@ impl Kernel {
         arguments.expected().or_else(|| (3..).find(free)).unwrap_or(3)
     }
 
-    pub(super) fn bind(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn bind(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let address = self.address(arguments.get(1)?, self.config.local)?;
         let Some(socket) = self.sockets.get_mut(&arguments.number(0)?) else {
             return fail(EBADF);
@@ -52,7 +55,7 @@ impl Kernel {
         done(0)
     }
 
-    pub(super) fn listen(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn listen(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let backlog = arguments.optional(1)?.unwrap_or(1).clamp(0, 65_535) as u32;
         let fd = arguments.number(0)?;
         let Some(socket) = self.sockets.get(&fd) else {
@@ -60,14 +63,14 @@ impl Kernel {
         };
         let local = socket.bound.unwrap_or(SocketAddr::new(self.config.local, PORT));
         match socket.role {
-            Role::Listener(_) => return done(0),
-            Role::Connection(_) => return fail(EINVAL),
-            Role::Fresh => {}
+            SocketRole::Listener(_) => return done(0),
+            SocketRole::Connection(_) => return fail(EINVAL),
+            SocketRole::Fresh => {}
         }
         let options = self.first_options(fd);
         match self.stack.listen_with(self.now, local, backlog, &options) {
             Ok(handle) => {
-                self.set_role(fd, Role::Listener(handle));
+                self.set_role(fd, SocketRole::Listener(handle));
                 self.listening = Some(local.port());
                 done(0)
             }
@@ -75,12 +78,12 @@ impl Kernel {
         }
     }
 
-    pub(super) fn accept(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn accept(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let fd = arguments.number(0)?;
         let Some(socket) = self.sockets.get(&fd) else {
             return fail(EBADF);
         };
-        let Role::Listener(listener) = socket.role else {
+        let SocketRole::Listener(listener) = socket.role else {
             return fail(EINVAL);
         };
         let waits = !socket.nonblocking;
@@ -97,7 +100,7 @@ impl Kernel {
             .sockets
             .get(&fd)
             .map(|socket| (socket.options.clone(), socket.abortive));
-        let mut socket = Socket::new(Role::Connection(child), flags & SOCK_NONBLOCK != 0);
+        let mut socket = Socket::new(SocketRole::Connection(child), flags & SOCK_NONBLOCK != 0);
         socket.connect_reported = true;
         (socket.options, socket.abortive) = inherited.unwrap_or_default();
         let new = self.new_fd(arguments);
@@ -106,16 +109,16 @@ impl Kernel {
         done(new)
     }
 
-    pub(super) fn connect(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
+    pub(super) fn connect(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> CallResult {
         let fd = arguments.number(0)?;
         let Some(socket) = self.sockets.get(&fd) else {
             return fail(EBADF);
         };
         let waits = !socket.nonblocking;
         let handle = match socket.role {
-            Role::Listener(_) => return fail(EISCONN),
-            Role::Connection(handle) => handle,
-            Role::Fresh => {
+            SocketRole::Listener(_) => return fail(EISCONN),
+            SocketRole::Connection(handle) => handle,
+            SocketRole::Fresh => {
                 let fast = self.chose(fd, IPPROTO_TCP, "TCP_FASTOPEN_CONNECT") != 0;
                 let handle = match self.begin_to_connect(fd, arguments.get(1)?, fast)? {
                     Ok(handle) => handle,
@@ -178,7 +181,7 @@ impl Kernel {
         self.connecting = self.stack.local(handle).map(|local| (local, remote));
         self.connections.entry(handle).or_default();
         self.current = Some(handle);
-        self.set_role(fd, Role::Connection(handle));
+        self.set_role(fd, SocketRole::Connection(handle));
         Ok(Ok(handle))
     }
 
@@ -190,7 +193,7 @@ impl Kernel {
             .unwrap_or(0)
     }
 
-    pub(super) fn shutdown(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn shutdown(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let (fd, how) = (arguments.number(0)?, arguments.number(1)?);
         if !(0..=2).contains(&how) {
             return fail(EINVAL);
@@ -198,7 +201,7 @@ impl Kernel {
         let Some(socket) = self.sockets.get_mut(&fd) else {
             return fail(EBADF);
         };
-        let Role::Connection(handle) = socket.role else {
+        let SocketRole::Connection(handle) = socket.role else {
             return fail(ENOTCONN);
         };
         let state = self.connections.get(&handle).cloned().unwrap_or_default();
@@ -214,7 +217,7 @@ impl Kernel {
     }
 
     /// Implements close. As in Linux and RFC 9293, 3.6 (SHLD-3), unread bytes turn a close into an abort.
-    pub(super) fn close(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn close(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let fd = arguments.number(0)?;
         if self.pollers.remove(&fd).is_some() {
             return done(0);
@@ -224,15 +227,15 @@ impl Kernel {
         };
         self.pollers.values_mut().for_each(|poller| poller.forget(fd));
         match socket.role {
-            Role::Fresh => {}
-            Role::Listener(handle) => {
+            SocketRole::Fresh => {}
+            SocketRole::Listener(handle) => {
                 for child in self.queues.remove(&handle).unwrap_or_default() {
                     self.stack.release(child);
                 }
                 self.stack.close(self.now, handle);
                 self.stack.release(handle);
             }
-            Role::Connection(handle) => {
+            SocketRole::Connection(handle) => {
                 let unread = self.stack.readable(handle) > 0;
                 if socket.abortive || unread {
                     self.stack.abort(self.now, handle);
@@ -245,7 +248,7 @@ impl Kernel {
         done(0)
     }
 
-    fn set_role(&mut self, fd: i64, role: Role) {
+    fn set_role(&mut self, fd: i64, role: SocketRole) {
         self.sockets.entry(fd).and_modify(|socket| socket.role = role);
     }
 

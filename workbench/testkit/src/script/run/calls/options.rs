@@ -9,7 +9,10 @@ use hawser_ir::abi::{
 use hawser_time::nanos;
 
 use super::errno::{EBADF, EINVAL, ENOPROTOOPT};
-use super::{Answer, Arguments, Kernel, Made, Misuse, Progress, Role, Socket, done, fail, unsupported};
+use super::{
+    Arguments, CallAnswer, CallProgress, CallResult, Kernel, Misuse, Socket, SocketRole, done, fail,
+    unsupported,
+};
 use crate::script::run::symbols::{constant, field, number};
 use crate::script::run::system::System;
 use crate::script::syntax::tree::Expression;
@@ -26,7 +29,7 @@ const MILLISECOND: u64 = 1_000_000;
 const USUAL_TTL: i64 = 64;
 
 /// The effect of an option.
-enum Effect {
+enum OptionEffect {
     /// The option is passed to the stack with this value.
     Stack(u32, u64),
     /// The option is stored without an effect.
@@ -34,7 +37,7 @@ enum Effect {
 }
 
 impl Kernel {
-    pub(super) fn setsockopt(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn setsockopt(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let fd = arguments.number(0)?;
         let (level, name) = (arguments.number(1)?, arguments.number(2)?);
         if !self.sockets.contains_key(&fd) {
@@ -59,7 +62,7 @@ impl Kernel {
         let Some(effect) = self.effect(fd, level, name, value) else {
             return unsupported(format!("the option {}", shown(arguments)));
         };
-        if let (Effect::Stack(option, value), Some(handle)) = (effect, self.handle_of(fd))
+        if let (OptionEffect::Stack(option, value), Some(handle)) = (effect, self.handle_of(fd))
             && let Err(error) = self.stack.set_option(self.now, handle, option, value)
         {
             return match error.errno().0 {
@@ -89,11 +92,11 @@ impl Kernel {
     }
 
     /// Translates an option's value for the stack. Returns `None` for an unknown option.
-    fn effect(&self, fd: i64, level: i64, name: i64, value: i64) -> Option<Effect> {
+    fn effect(&self, fd: i64, level: i64, name: i64, value: i64) -> Option<OptionEffect> {
         let number = value as u64;
         let is = |of: i64, option: &str| level == of && name == known(option);
         let seconds = |value: u64| value.saturating_mul(SECOND);
-        let stack = |option, value| Some(Effect::Stack(option, value));
+        let stack = |option, value| Some(OptionEffect::Stack(option, value));
         match () {
             () if is(SOCKET, "SO_KEEPALIVE") => {
                 let idle = self.chosen(fd, TCP, "TCP_KEEPIDLE");
@@ -107,7 +110,7 @@ impl Kernel {
                     .and_then(|s| s.options.get(&(SOCKET, known("SO_KEEPALIVE"))));
                 match on {
                     Some(1..) => stack(OPT_KEEPALIVE, seconds(number)),
-                    _ => Some(Effect::Kept),
+                    _ => Some(OptionEffect::Kept),
                 }
             }
             () if is(TCP, "TCP_KEEPINTVL") => stack(OPT_KEEPALIVE_INTERVAL, seconds(number)),
@@ -115,7 +118,7 @@ impl Kernel {
             // Holds until the connection is open; then TCP_USER_TIMEOUT applies again.
             () if is(TCP, "TCP_KEEPINIT") => match self.handle_of(fd) {
                 None => stack(OPT_USER_TIMEOUT, seconds(number)),
-                Some(_) => Some(Effect::Kept),
+                Some(_) => Some(OptionEffect::Kept),
             },
             () if is(TCP, "TCP_USER_TIMEOUT") => stack(OPT_USER_TIMEOUT, number.saturating_mul(MILLISECOND)),
             () if is(TCP, "TCP_NODELAY") => stack(OPT_NODELAY, u64::from(value != 0)),
@@ -133,7 +136,7 @@ impl Kernel {
             }
             () if is(IP, "IP_TOS") || is(IPV6, "IPV6_TCLASS") => stack(OPT_TOS, number),
             () if (is(IP, "IP_TTL") || is(IPV6, "IPV6_UNICAST_HOPS")) && value > 0 => stack(OPT_TTL, number),
-            () if KEPT.iter().any(|(of, option)| is(*of, option)) => Some(Effect::Kept),
+            () if KEPT.iter().any(|(of, option)| is(*of, option)) => Some(OptionEffect::Kept),
             () => None,
         }
     }
@@ -159,14 +162,14 @@ impl Kernel {
         };
         let effects = socket.options.iter().filter_map(|((level, name), value)| {
             match self.effect(fd, *level, *name, *value)? {
-                Effect::Stack(option, value) => Some((option, value)),
-                Effect::Kept => None,
+                OptionEffect::Stack(option, value) => Some((option, value)),
+                OptionEffect::Kept => None,
             }
         });
         effects.collect()
     }
 
-    fn set_linger(&mut self, fd: i64, value: &Expression) -> Made {
+    fn set_linger(&mut self, fd: i64, value: &Expression) -> CallResult {
         let on = field(value, "onoff").map(number).transpose()?;
         let time = field(value, "linger").map(number).transpose()?;
         let (Some(on), Some(time)) = (on, time) else {
@@ -188,7 +191,7 @@ impl Kernel {
     }
 
     /// Sets the congestion control. A program has a fixed set of algorithms, so others cannot be set.
-    fn set_congestion(&mut self, value: &Expression) -> Made {
+    fn set_congestion(&mut self, value: &Expression) -> CallResult {
         let name = match value {
             Expression::Text(name, _) => name.as_str(),
             Expression::Array(items) => match items.as_slice() {
@@ -203,7 +206,7 @@ impl Kernel {
         }
     }
 
-    pub(super) fn getsockopt(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn getsockopt(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let fd = arguments.number(0)?;
         let (level, name) = (arguments.number(1)?, arguments.number(2)?);
         let Some(socket) = self.sockets.get(&fd) else {
@@ -211,8 +214,8 @@ impl Kernel {
         };
         let kept = socket.options.get(&(level, name)).copied();
         let connection = match socket.role {
-            Role::Connection(handle) => Some(handle),
-            Role::Fresh | Role::Listener(_) => None,
+            SocketRole::Connection(handle) => Some(handle),
+            SocketRole::Fresh | SocketRole::Listener(_) => None,
         };
         let value = if (level, name) == (SOCKET, known("SO_ERROR")) {
             let error = connection.and_then(|handle| self.connections.get_mut(&handle)?.error.take());
@@ -244,7 +247,7 @@ impl Kernel {
                 (expected != value).then(|| format!("the option's value is {value}, not {expected}"))
             }
         };
-        Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
+        Ok(CallProgress::Done(CallAnswer { value: 0, errno: 0, differs }))
     }
 
     /// Rounds the receive buffer of an open connection to whole segments, as FreeBSD does.
@@ -277,7 +280,7 @@ impl Kernel {
 
     /// Restores the options that held only for the handshake, once a connection is open.
     pub(super) fn handshake_over(&mut self, handle: Handle) {
-        let of = |socket: &Socket| socket.role == Role::Connection(handle);
+        let of = |socket: &Socket| socket.role == SocketRole::Connection(handle);
         let Some((&fd, _)) = self.sockets.iter().find(|(_, socket)| of(socket)) else {
             return;
         };
@@ -288,7 +291,7 @@ impl Kernel {
         }
     }
 
-    pub(super) fn fcntl(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn fcntl(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let (fd, command) = (arguments.number(0)?, arguments.number(1)?);
         let Some(socket) = self.sockets.get_mut(&fd) else {
             return fail(EBADF);
@@ -305,7 +308,7 @@ impl Kernel {
         }
     }
 
-    pub(super) fn ioctl(&mut self, arguments: &Arguments<'_>) -> Made {
+    pub(super) fn ioctl(&mut self, arguments: &Arguments<'_>) -> CallResult {
         let (fd, request) = (arguments.number(0)?, arguments.number(1)?);
         let Some(handle) = self.handle_of(fd) else {
             return fail(if self.sockets.contains_key(&fd) {
@@ -325,7 +328,7 @@ impl Kernel {
         }
         let expected = number(arguments.get(2)?)?;
         let differs = (expected != value).then(|| format!("the value is {value}, not {expected}"));
-        Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
+        Ok(CallProgress::Done(CallAnswer { value: 0, errno: 0, differs }))
     }
 }
 
