@@ -2,5 +2,4 @@
 
 mod examples;
 mod format;
-mod one_style;
 mod shapes;

@@ -18,7 +18,6 @@ pub(super) fn lay_out(pieces: &[Piece<'_>]) -> String {
             .enumerate()
             .map(|(at, piece)| expands(pieces, at, piece))
             .collect(),
-        forced: vec![false; pieces.len()],
         separators: vec![false; pieces.len()],
         bodies: Vec::new(),
         brackets: Vec::new(),
@@ -43,19 +42,43 @@ pub(super) struct Line {
     pub(super) blank: bool,
     /// Indentation and code; comments on lines of their own count as code.
     pub(super) code: String,
-    /// A comment behind the code, and the column in which the author put it.
-    pub(super) comment: Option<(String, usize)>,
+    /// A comment behind the code.
+    pub(super) comment: Option<String>,
+    /// The number of spaces before the statement that begins or continues here.
+    pub(super) indent: usize,
 }
 
 /// True if the body that opens here has its braces on lines of their own. This is so if the author broke a
-/// line in it, or if it holds a comment that needs one.
+/// line in it, if it holds a comment that needs one, or if several statements stand in it.
 fn expands(pieces: &[Piece<'_>], at: usize, piece: &Piece<'_>) -> bool {
     piece.is(TokenKind::LeftBrace)
         && piece.is_body()
         && piece.partner > at + 1
-        && pieces[at + 1..=piece.partner]
-            .iter()
-            .any(|inner| inner.newlines > 0 || inner.text.contains('\n'))
+        && (at + 1..=piece.partner).any(|inner| {
+            let members = pieces[inner]
+                .parent
+                .is_some_and(|open| pieces[open].role == SignRole::Members);
+            pieces[inner].newlines > 0
+                || pieces[inner].text.contains('\n')
+                || (!members && begins_statement(pieces, inner))
+        })
+}
+
+/// True if a statement or member ended before this piece and another begins with it, or with the comments in
+/// front of it.
+fn begins_statement(pieces: &[Piece<'_>], at: usize) -> bool {
+    let (before, piece) = (&pieces[at - 1], &pieces[at]);
+    let after_body = before.is(TokenKind::RightBrace) && before.is_body();
+    let continues = match piece.kind {
+        PieceKind::Token(TokenKind::Keyword(Keyword::Else)) => after_body,
+        PieceKind::Token(kind) => kind == TokenKind::Semicolon || piece.closes(),
+        PieceKind::LineComment => true,
+        PieceKind::BlockComment => pieces
+            .get(at + 1)
+            .is_none_or(|next| next.newlines > 0 || next.closes()),
+    };
+    let inside_body = piece.inside.is_none_or(|open| pieces[open].is_body());
+    (after_body || before.is(TokenKind::Semicolon)) && inside_body && !continues
 }
 
 /// The state of the body around the next piece.
@@ -107,9 +130,6 @@ struct Layout<'p, 'a> {
     pieces: &'p [Piece<'a>],
     /// For each body's opening brace: true if its braces stand on lines of their own.
     expanded: Vec<bool>,
-    /// For each body's opening brace: true if the body did not fit on one line. Each of its statements then
-    /// stands on a line of its own.
-    forced: Vec<bool>,
     /// For each `?` or `:` of a conditional: true if it begins a line.
     separators: Vec<bool>,
     bodies: Vec<Body>,
@@ -126,6 +146,12 @@ impl Layout<'_, '_> {
     /// Lays out the line that begins with this piece, and returns the first piece of the next line.
     fn line(&mut self, first: usize) -> usize {
         let indent = self.indent(first);
+        let body = self.body();
+        let statement_indent = if body.at_start {
+            indent
+        } else {
+            body.statement_indent()
+        };
         let blank = self.blank_before(first);
         let end = self.line_end(first, indent);
         let mut code = " ".repeat(indent);
@@ -134,7 +160,7 @@ impl Layout<'_, '_> {
         for at in first..end {
             let piece = &self.pieces[at];
             if at > first && piece.kind == PieceKind::LineComment {
-                comment = Some((piece.text.to_owned(), piece.column));
+                comment = Some(piece.text.to_owned());
             } else {
                 let gap = if at > first {
                     spaces(&self.pieces[at - 1], piece)
@@ -147,7 +173,8 @@ impl Layout<'_, '_> {
             }
             self.pass(at, indent, column, at + 1 == end);
         }
-        self.lines.push(Line { blank, code, comment });
+        self.lines
+            .push(Line { blank, code, comment, indent: statement_indent });
         end
     }
 
@@ -164,11 +191,6 @@ impl Layout<'_, '_> {
             if self.width(first, end, indent) <= MAX_COLUMNS {
                 return end;
             }
-            let depth = self.depth(first);
-            let between = |layout: &Self, at| layout.between_statements(at, depth);
-            if let Some(at) = self.last_fitting(first, end, indent, between) {
-                return at;
-            }
             let inline = (first..end).find(|at| {
                 let piece = &self.pieces[*at];
                 piece.is(TokenKind::LeftBrace)
@@ -184,7 +206,6 @@ impl Layout<'_, '_> {
                 return at;
             };
             self.expanded[open] = true;
-            self.forced[open] = true;
         }
     }
 
@@ -209,42 +230,6 @@ impl Layout<'_, '_> {
             width = piece.end_column(width);
         }
         width
-    }
-
-    /// Returns the last place that satisfies `fits` and before which the line is not too long.
-    fn last_fitting(
-        &self,
-        first: usize,
-        end: usize,
-        indent: usize,
-        fits: impl Fn(&Self, usize) -> bool,
-    ) -> Option<usize> {
-        let mut width = self.pieces[first].end_column(indent);
-        let mut found = None;
-        for at in first + 1..end {
-            if fits(self, at) {
-                found = Some(at);
-            }
-            width = self.pieces[at].end_column(width + spaces(&self.pieces[at - 1], &self.pieces[at]));
-            if width > MAX_COLUMNS {
-                break;
-            }
-        }
-        found
-    }
-
-    /// True if one statement ends and another begins before this piece, and both are within `depth` bodies.
-    /// `depth` counts the bodies around the line's first piece, which may be a brace that ends one more.
-    fn between_statements(&self, at: usize, depth: usize) -> bool {
-        let before = &self.pieces[at - 1];
-        let ends = before.is(TokenKind::Semicolon) || (before.is(TokenKind::RightBrace) && before.is_body());
-        let begins = !self.sticks(at) && !self.pieces[at].is_comment() && !self.pieces[at].closes();
-        ends && begins && self.depth(at) == depth
-    }
-
-    /// Returns the number of bodies around a piece.
-    fn depth(&self, at: usize) -> usize {
-        std::iter::successors(self.pieces[at].parent, |open| self.pieces[*open].parent).count()
     }
 
     /// Breaks a line within a statement, inside the fewest brackets possible and then as late as possible.
@@ -322,9 +307,8 @@ impl Layout<'_, '_> {
             .inside
             .is_some_and(|open| !self.pieces[open].is_body() && self.hangs(open));
         let item = hanging && (before.is(TokenKind::Comma) || piece.closes());
-        let forced = piece.parent.is_some_and(|parent| self.forced[parent]);
-        let ended = before.is(TokenKind::Semicolon) || (before.is_body() && before.is(TokenKind::RightBrace));
-        piece.newlines > 0 || item || self.separators[at] || (forced && ended)
+        let lines = piece.parent.is_none_or(|parent| self.expanded[parent]);
+        piece.newlines > 0 || item || self.separators[at] || (lines && begins_statement(self.pieces, at))
     }
 
     /// True if this piece belongs on the line of the one before, regardless of the author's layout.

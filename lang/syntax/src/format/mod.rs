@@ -1,19 +1,20 @@
 //! The formatter: one style for all programs.
 //!
 //! It works on the tokens, so no text is lost, and comments and blank lines keep their places. The author
-//! decides which statements share a line and where a long line is broken. The formatter decides the rest:
+//! decides where a long line is broken. The formatter decides the rest:
 //!
+//! * Each statement has a line of its own.
 //! * Indentation is 4 spaces.
 //! * The items of a list whose bracket ends a line stand one to a line.
 //! * A conditional's `?` and `:` begin lines if the text before them takes several lines.
-//! * It sets the spaces between tokens. It keeps several spaces between statements on one line, because they
-//!   form columns.
+//! * It sets the spaces between tokens.
 //! * It places braces.
-//! * It places comments behind code, unless the author set them in one column.
+//! * Comments behind the code of a block stand in one column, where they fit.
 //! * No line is longer than [`MAX_COLUMNS`] if it can be broken.
 //! * At most one blank line stands in a row.
 //!
-//! A body that the author wrote on one line stays there if it fits.
+//! A body of one statement, and a declaration with all its members, stay on one line if the author wrote them
+//! so and they fit.
 //!
 //! Invariant: formatting a formatted text changes nothing, and formatting never changes the tree. Tests check
 //! both.

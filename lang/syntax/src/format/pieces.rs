@@ -13,10 +13,6 @@ pub(super) struct Piece<'a> {
     pub(super) role: SignRole,
     /// The number of line ends between the previous piece and this one: 0, 1, or 2 for more.
     pub(super) newlines: u8,
-    /// The number of blanks before it on the same line; a tab counts as 2.
-    pub(super) gap: usize,
-    /// The number of characters before it on its line. Only set for comments at the end of a line.
-    pub(super) column: usize,
     /// The index of the matching bracket, or its own index if it is no bracket.
     pub(super) partner: usize,
     /// The index of the opening bracket around it. A closing bracket holds the index of its own partner.
@@ -106,16 +102,6 @@ pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[SignRole]) -> Ve
             kind,
             role,
             newlines,
-            gap: if newlines > 0 {
-                0
-            } else {
-                gap.chars().map(|c| if c == '\t' { 2 } else { 1 }).sum()
-            },
-            column: if kind == PieceKind::LineComment {
-                column(text, start as usize)
-            } else {
-                0
-            },
             partner: pieces.len(),
             inside: None,
             parent: None,
@@ -124,14 +110,6 @@ pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[SignRole]) -> Ve
     }
     match_brackets(&mut pieces);
     pieces
-}
-
-/// Returns the number of characters before this byte on its line.
-fn column(text: &str, byte: usize) -> usize {
-    text[..byte]
-        .rsplit('\n')
-        .next()
-        .map_or(0, |line| line.chars().count())
 }
 
 /// Sets `partner`, `inside` and `parent`. In a text without errors, brackets match.

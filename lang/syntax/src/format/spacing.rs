@@ -1,9 +1,8 @@
 //! The spaces between two pieces on one line.
 
-use super::MAX_COLUMNS;
 use super::pieces::{Piece, PieceKind};
 use crate::parser::SignRole;
-use crate::token::{Keyword, TokenKind};
+use crate::token::TokenKind;
 
 /// Returns the number of spaces between two neighbours on one line.
 pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
@@ -22,11 +21,8 @@ pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
     if never_before(right, after) || never_after(left, before) {
         return 0;
     }
-    if before.is_body() || after.is_body() {
-        return between_statements(before, after);
-    }
-    if left == TokenKind::Semicolon {
-        return between_statements(before, after);
+    if before.is_body() || after.is_body() || left == TokenKind::Semicolon {
+        return 1;
     }
     match right {
         // `f(`, `l[` and `new_ctx{` have no space; `-> {`, `= {` and `in {` have one.
@@ -35,13 +31,6 @@ pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
         TokenKind::Colon => usize::from(after.role == SignRole::Spaced),
         _ => 1,
     }
-}
-
-/// Several spaces between statements on one line are kept, because the author aligned them in columns.
-fn between_statements(before: &Piece<'_>, after: &Piece<'_>) -> usize {
-    let statements = before.is(TokenKind::Semicolon) || before.is(TokenKind::RightBrace);
-    let both = statements && !after.is(TokenKind::RightBrace) && !after.is(TokenKind::Keyword(Keyword::Else));
-    if both { after.gap.clamp(1, MAX_COLUMNS) } else { 1 }
 }
 
 fn never_before(right: TokenKind, after: &Piece<'_>) -> bool {

@@ -1,71 +1,47 @@
-//! Comments behind code. On neighbouring lines they stand in one column, if they fit.
+//! Comments behind code. Those of a block stand in one column, if they fit. A block is a run of lines with the
+//! same indentation and without blank lines.
 
 use super::MAX_COLUMNS;
 use super::layout::{Line, width_of_last_line};
 
+/// The minimum number of spaces between code and a comment.
+const GAP: usize = 2;
+
 /// Writes the lines as text.
 pub(super) fn write(lines: &[Line]) -> String {
     let mut out = String::new();
-    let mut first = 0;
-    while first < lines.len() {
-        let more = lines[first + 1..]
-            .iter()
-            .take_while(|line| line.comment.is_some() && !line.blank)
-            .count();
-        let end = if lines[first].comment.is_some() {
-            first + 1 + more
-        } else {
-            first + 1
-        };
-        write_group(&lines[first..end], &mut out);
-        first = end;
+    for block in lines.chunk_by(|before, line| !line.blank && before.indent == line.indent) {
+        let column = column(block);
+        for line in block {
+            if line.blank {
+                out.push('\n');
+            }
+            out.push_str(&line.code);
+            if let Some(comment) = &line.comment {
+                let spaces = column.saturating_sub(width_of_last_line(&line.code)).max(GAP);
+                out.extend(std::iter::repeat_n(' ', spaces));
+                out.push_str(comment);
+            }
+            out.push('\n');
+        }
     }
     out
 }
 
-fn write_group(lines: &[Line], out: &mut String) {
-    let column = column(lines);
-    for line in lines {
-        if line.blank {
-            out.push('\n');
-        }
-        out.push_str(&line.code);
-        if let Some((comment, _)) = &line.comment {
-            let spaces = column.map_or(GAP, |column| column - width_of_last_line(&line.code));
-            out.extend(std::iter::repeat_n(' ', spaces));
-            out.push_str(comment);
-        }
-        out.push('\n');
-    }
-}
-
-/// The minimum number of spaces between code and a comment.
-const GAP: usize = 2;
-
-/// Returns the column for the comments of neighbouring lines. This is the author's column if there is one,
-/// otherwise the first that is free in all lines. Returns `None` if lines would become too long.
-fn column(lines: &[Line]) -> Option<usize> {
-    let free = lines
+/// Returns the column for the comments of a block. It is behind the widest line for which no comment in front
+/// of it would end beyond [`MAX_COLUMNS`]; comments of wider lines stand directly behind their code.
+fn column(block: &[Line]) -> usize {
+    let commented = block
         .iter()
-        .map(|line| width_of_last_line(&line.code))
-        .max()
-        .unwrap_or(0)
-        + GAP;
-    let mut authors = lines
-        .iter()
-        .filter_map(|line| line.comment.as_ref().map(|(_, column)| *column));
-    let first = authors.next()?;
-    let wanted = if first >= free && authors.all(|column| column == first) {
-        first
-    } else {
-        free
-    };
-    [wanted, free].into_iter().find(|column| fits(lines, *column))
-}
-
-fn fits(lines: &[Line], column: usize) -> bool {
-    let comments = lines.iter().filter_map(|line| line.comment.as_ref());
-    comments
-        .into_iter()
-        .all(|(comment, _)| column + comment.chars().count() <= MAX_COLUMNS)
+        .filter_map(|line| Some((width_of_last_line(&line.code), line.comment.as_ref()?)));
+    let mut sizes: Vec<(usize, usize)> = commented
+        .map(|(width, comment)| (width, comment.chars().count()))
+        .collect();
+    sizes.sort_unstable();
+    let mut longest = 0;
+    let columns = sizes.into_iter().map_while(|(width, comment)| {
+        longest = longest.max(comment);
+        (width + GAP + longest <= MAX_COLUMNS).then_some(width + GAP)
+    });
+    columns.last().unwrap_or(0)
 }

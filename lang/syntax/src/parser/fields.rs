@@ -12,6 +12,7 @@ impl Parser<'_> {
         &mut self,
         mut member: impl FnMut(&mut Self, &mut Vec<T>) -> Parse<()>,
     ) -> Parse<Vec<T>> {
+        self.mark(SignRole::Members);
         let open = self.opening_brace()?;
         let mut members = Vec::new();
         while !matches!(self.kind(), TokenKind::RightBrace | TokenKind::End) && !self.at_next_item() {

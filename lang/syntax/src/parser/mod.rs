@@ -99,6 +99,8 @@ pub(crate) enum SignRole {
     List,
     /// Braces around declarations separated by commas, as in an enum.
     Variants,
+    /// Braces around the members of a declaration, as in a struct.
+    Members,
 }
 
 /// `//= RFC9293 3.10.7.4`
