@@ -12,6 +12,7 @@
 #![warn(missing_docs)]
 
 mod collect;
+mod page;
 mod picture;
 mod series;
 mod signals;
@@ -23,3 +24,4 @@ pub use picture::{
     DrawnFlow, DrawnQueue, Field, LeftOut, Packet, Picture, Signal, SignalField, SignalType, Timer, Window,
 };
 pub use series::Series;
+pub use tables::slowdown_table;

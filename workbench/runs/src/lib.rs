@@ -33,7 +33,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::drawing::{DrawingLimits, DrawnQueue, Picture, Series, SignalField, Window};
+pub use crate::drawing::{DrawingLimits, DrawnQueue, Picture, Series, SignalField, Window, slowdown_table};
 pub use explanation::{EndStory, ExplainedEvent, Explanation, LinkStory, LostPacket, PacketFate, Set, why};
 use hawser_bus::Bus;
 pub use hawser_documents::files;

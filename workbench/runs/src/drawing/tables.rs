@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use hawser_syntax::OneLine;
 
 use super::Picture;
+use hawser_sim::Report;
 
 fn seconds(nanos: u64) -> String {
     format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
@@ -114,4 +115,26 @@ impl Picture {
             ("queues.csv", queues),
         ]
     }
+}
+
+/// Returns the slowdown of a run by the size of messages as a table in CSV, if its scenario asks for it.
+#[must_use]
+pub fn slowdown_table(report: &Report) -> Option<String> {
+    let slowdown = report.slowdown.as_ref()?;
+    let mut table = "min_bytes,max_bytes,count,mean,p50,p99,p999,max\n".to_owned();
+    for group in &slowdown.by_size {
+        let _ = writeln!(
+            table,
+            "{},{},{},{},{},{},{},{}",
+            group.min_bytes,
+            group.max_bytes,
+            group.count,
+            group.mean,
+            group.p50,
+            group.p99,
+            group.p999,
+            group.max
+        );
+    }
+    Some(table)
 }

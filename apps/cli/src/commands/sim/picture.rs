@@ -7,19 +7,12 @@ use std::time::Duration;
 use clap::ArgGroup;
 use hawser::interact::parse_span;
 use hawser::interact::svg::{document, escape};
-use hawser::lang::Printable;
 use hawser::runs::{DrawingLimits, DrawnQueue, Picture, Report, Series, Window};
-
-use serde_json::Value;
 
 use super::trace::in_order;
 use super::{record, scenario, slowdown, topology};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::write_text;
-
-const PAGE: &str = include_str!("page/page.html");
-const STYLE: &str = include_str!("page/page.css");
-const SCRIPT: &str = include_str!("page/page.js");
 
 /// Draw a simulated run, or its network
 ///
@@ -77,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 impl Args {
     fn write(&self, picture: &Picture, report: &Report) -> Outcome {
         if let Some(path) = &self.html {
-            write_text(path, &html(picture)?)?;
+            write_text(path, &picture.page().map_err(Exit::failed)?)?;
         }
         if let Some(path) = &self.svg {
             write_text(path, &svg(picture, report))?;
@@ -91,33 +84,11 @@ impl Args {
             for (name, table) in picture.tables() {
                 write_text(&folder.join(name), &table)?;
             }
-            if let Some(table) = slowdown::table(report) {
+            if let Some(table) = hawser::runs::slowdown_table(report) {
                 write_text(&folder.join("slowdown.csv"), &table)?;
             }
         }
         Ok(())
-    }
-}
-
-/// Builds the page, which is self-contained.
-fn html(picture: &Picture) -> Result<String, Exit> {
-    let mut data = serde_json::to_value(picture).map_err(Exit::failed)?;
-    show_escapes(&mut data);
-    let data = data.to_string();
-    // Escaped, so that the data cannot end the element that contains it.
-    let data = data.replace('<', "\\u003c");
-    let page = PAGE.replacen("/*STYLE*/", STYLE, 1);
-    let page = page.replacen("/*SCRIPT*/", SCRIPT, 1);
-    Ok(page.replacen("/*DATA*/", &data, 1))
-}
-
-/// Shows control sequences as escapes in all texts, because a browser would decode the escapes of JSON.
-fn show_escapes(data: &mut Value) {
-    match data {
-        Value::String(text) => *text = Printable(&*text).to_string(),
-        Value::Array(values) => values.iter_mut().for_each(show_escapes),
-        Value::Object(fields) => fields.values_mut().for_each(show_escapes),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -1,7 +1,5 @@
 //! Slowdown by the size of messages: the ratio of a call's time to its time alone.
 
-use std::fmt::Write as _;
-
 use hawser::interact::svg::plot::{Axes, Group, PlotLine, bars, lines};
 use hawser::runs::Report;
 
@@ -46,25 +44,4 @@ pub(super) fn drawing(report: &Report) -> Option<String> {
         PlotLine { name: FIGURES[figure].to_owned(), points: points.collect() }
     };
     Some(lines(&axes, &[line(0), line(1), line(2)]))
-}
-
-/// Formats the slowdown as a table.
-pub(super) fn table(report: &Report) -> Option<String> {
-    let slowdown = report.slowdown.as_ref()?;
-    let mut table = "min_bytes,max_bytes,count,mean,p50,p99,p999,max\n".to_owned();
-    for group in &slowdown.by_size {
-        let _ = writeln!(
-            table,
-            "{},{},{},{},{},{},{},{}",
-            group.min_bytes,
-            group.max_bytes,
-            group.count,
-            group.mean,
-            group.p50,
-            group.p99,
-            group.p999,
-            group.max
-        );
-    }
-    Some(table)
 }
