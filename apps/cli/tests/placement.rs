@@ -143,7 +143,7 @@ fn the_table_as_json_has_the_same_rows() {
     assert_eq!(packet["place"], "both");
     let reply = serde_json::json!({
         "text": "`SW` goes back to the frame's sender, unless it carries payload",
-        "lines": [{ "file": "examples/stop-and-wait.mtp", "line": 43 }],
+        "lines": [{ "file": "examples/stop-and-wait.mtp", "line": 59 }],
     });
     assert_eq!(packet["reasons"][0], reply);
     let lacking = json("xdp", "transports/roce/roce.mtp");

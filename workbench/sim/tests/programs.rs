@@ -294,8 +294,8 @@ fn unrunnable_scenarios_are_rejected_with_the_reason() {
 #[test]
 fn an_end_of_stream_before_the_data_fails_at_once() {
     let early = broken(
-        "rport: ev.rport};\n    emit new_tx_ordered_data(INF, c.self);  emit new_rx_ordered_data(INF, c.self, NONE, 65536);\n    emit notify(CONNECTED);",
-        "rport: ev.rport};\n    emit new_tx_ordered_data(INF, c.self);  emit new_rx_ordered_data(INF, c.self, NONE, 65536);\n    emit notify(CONNECTED);  emit notify(EOF);",
+        "rport: ev.rport};\n    emit new_tx_ordered_data(INF, c.self);\n    emit new_rx_ordered_data(INF, c.self, NONE, 65536);\n    emit notify(CONNECTED);",
+        "rport: ev.rport};\n    emit new_tx_ordered_data(INF, c.self);\n    emit new_rx_ordered_data(INF, c.self, NONE, 65536);\n    emit notify(CONNECTED);  emit notify(EOF);",
     );
     let flow = "flow = [{ from = 'a', to = 'b', bulk = { bytes = 14000, back = 100000 } }]";
     let report = go(&pair(&early.to_string_lossy(), "delay = '5ms'", flow));

@@ -145,20 +145,20 @@ fn a_program_that_breaks_a_promise_about_streams_is_found() {
         ),
         (
             "no-reset",
-            "if (s.sends) { s.sends = false;  put(s.ends, RESET, s.number, ev.reason, false); }",
+            "if (s.sends) {\n        s.sends = false;\n        put(s.ends, RESET, s.number, ev.reason, false);\n    }",
             "s.sends = false;",
             "did not come",
         ),
         (
             "reset-as-end",
-            "{ s.reads = false;  emit notify(RESET, ev.value); }",
-            "{ s.reads = false;  emit notify(EOF); }",
+            "s.reads = false;\n        emit notify(RESET, ev.value);",
+            "s.reads = false;\n        emit notify(EOF);",
             "EOF was reported",
         ),
         (
             "end-as-reset",
-            "{ s.reads = false;  emit notify(EOF); }",
-            "{ s.reads = false;  emit notify(RESET, 5); }",
+            "emit notify(EOF);",
+            "emit notify(RESET, 5);",
             "RESET was reported, but the stream was not reset",
         ),
         (
@@ -187,8 +187,8 @@ fn a_program_that_breaks_a_promise_about_streams_is_found() {
         ),
         (
             "end-and-reset",
-            "{ s.reads = false;  emit notify(EOF); }",
-            "{ s.reads = false;  emit notify(EOF);  emit notify(RESET, 3); }",
+            "emit notify(EOF);",
+            "emit notify(EOF);  emit notify(RESET, 3);",
             "RESET was reported after EOF",
         ),
         (

@@ -55,21 +55,22 @@ HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
     /* containers.mtp:19 */
     struct job j = {0};
     j.rank = 5;
-    j.id = ev->at;
     /* containers.mtp:20 */
+    j.id = ev->at;
+    /* containers.mtp:21 */
     struct job aside = j;
     (void)hw_sorted3_s4_put(&w->jobs, &aside);
-    /* containers.mtp:21 */
+    /* containers.mtp:22 */
     struct job *element_2 = hw_sorted3_s4_at_key4(&w->jobs, 7u);
     if (element_2) {
         element_2->size = 3;
     }
-    /* containers.mtp:22 */
+    /* containers.mtp:23 */
     struct job *element_3 = hw_sorted3_s4_at_key4(&w->jobs, ev->at);
     mtp_grow_absent(run, element_3, 2u);
-    /* containers.mtp:23 */
-    w->total = w->total + (uint32_t)hw_sorted3_s4_first_from1(&w->jobs, 5u);
     /* containers.mtp:24 */
+    w->total = w->total + (uint32_t)hw_sorted3_s4_first_from1(&w->jobs, 5u);
+    /* containers.mtp:25 */
     bool t2 = false;
     bool ok_2 = true;
     ok_2 = hw_window_set(&w->seen, (uint32_t)(ev->at & 0xffffffu), (uint32_t)(((uint32_t)(ev->at & 0xffffffu) + 2) & 0xffffffu), (hw_shape){2, 24, false, true});
@@ -77,14 +78,14 @@ HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
     if (!t2) {
         hw_window_slide(&w->seen, (uint32_t)(hw_window_first_unset(&w->seen, 0u, (hw_shape){2, 24, false, true}) & 0xffffffu), (hw_shape){2, 24, false, true});
     }
-    /* containers.mtp:25 */
+    /* containers.mtp:26 */
     if (w->queue.len != 0) {
         hw_list_remove(&w->queue, 0, 4, 2);
     }
 }
 
 HW_FLAT HW_PART bool mtp_start(hw_run *run) {
-    /* containers.mtp:27 */
+    /* containers.mtp:30 */
     struct go *const e = hw_event_room(run, 152);
     if (!e) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);

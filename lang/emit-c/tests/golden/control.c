@@ -65,7 +65,7 @@ HW_PART uint64_t chain_ask_0(hw_run *run, struct ask *event) {
 
 HW_INLINE void mtp_make_no_context(hw_run *run, const struct ask *ev) {
     struct counter *fresh = (struct counter *)HW_AT(run->memory->fresh);
-    /* control.mtp:13 */
+    /* control.mtp:16 */
     {
         struct counter *made = (struct counter *)HW_AT(run->memory->fresh);
         const hw_id made_id = hw_id_at(&made->head.id);
@@ -84,11 +84,11 @@ HW_INLINE void mtp_make_no_context(hw_run *run, const struct ask *ev) {
 }
 
 HW_INLINE void mtp_make_absent(hw_run *run, const struct ask *ev) {
-    /* control.mtp:13 */
+    /* control.mtp:16 */
 }
 
 HW_INLINE bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c) {
-    /* control.mtp:14 */
+    /* control.mtp:17 */
     if (ev->n > c->limit) {
         run->outcome = HW_OUTCOME(HW_REFUSED, 90u);
         return true;
@@ -97,12 +97,12 @@ HW_INLINE bool mtp_check(hw_run *run, const struct ask *ev, const struct counter
 }
 
 HW_INLINE bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c) {
-    /* control.mtp:16 */
+    /* control.mtp:19 */
     const uint32_t t = mtp_count(run, c);
     const uint32_t t_2 = t + c->calls;
     const uint32_t t_3 = mtp_count(run, c);
     uint32_t sum = t_2 + t_3;
-    /* control.mtp:17 */
+    /* control.mtp:20 */
     bool t_4 = ev->n > 1;
     if (t_4) {
         const uint32_t t_5 = mtp_count(run, c);
@@ -115,28 +115,28 @@ HW_INLINE bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c) {
         }
         c->limit = t_6;
     }
-    /* control.mtp:18 */
+    /* control.mtp:21 */
     uint32_t i = 0;
     uint32_t next = 0u;
     const uint32_t end = ev->n;
     for (uint32_t round = HW_ZERO; HW_MORE(round < 5u && (next < end)); HW_NEXT(round), next = next + 1u) {
         i = next;
-        /* control.mtp:19 */
+        /* control.mtp:22 */
         if (i == 2) {
             continue;
         }
-        /* control.mtp:20 */
+        /* control.mtp:23 */
         if (c->calls > 50) {
             break;
         }
-        /* control.mtp:21 */
+        /* control.mtp:24 */
         c->calls = c->calls + i;
     }
     return false;
 }
 
 HW_FLAT HW_PART bool mtp_on_listen(hw_run *run, const hw_op *op) {
-    /* control.mtp:24 */
+    /* control.mtp:28 */
     struct ask *const e = hw_event_room(run, 152);
     if (!e) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
@@ -150,9 +150,11 @@ HW_FLAT HW_PART bool mtp_on_listen(hw_run *run, const hw_op *op) {
     header->id[0] = t;
     header->id[1] = (hw_id){{0}};
     header->id[2] = (hw_id){{0}};
+    /* control.mtp:29 */
     e->n = op->backlog;
     hw_event *const header_2 = &e->head;
     header_2->ids = 1;
+    /* control.mtp:30 */
     hw_id *const id = &header_2->id[0];
     *id = (hw_id){{0}};
     size_t len = 0;
@@ -160,29 +162,31 @@ HW_FLAT HW_PART bool mtp_on_listen(hw_run *run, const hw_op *op) {
     id->bytes[39] = (uint8_t)len;
     header_2->id[1] = (hw_id){{0}};
     header_2->id[2] = (hw_id){{0}};
+    /* control.mtp:32 */
     hw_keep_event(run, &e->head, 152, 0);
     return false;
 }
 
 HW_INLINE uint32_t mtp_count(hw_run *run, struct counter *c) {
-    /* control.mtp:6 */
+    /* control.mtp:7 */
     c->calls = c->calls + 1;
+    /* control.mtp:8 */
     return c->calls;
 }
 
 HW_INLINE bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result) {
     *result = 0;
-    /* control.mtp:8 */
+    /* control.mtp:11 */
     if (n == 3) {
         run->outcome = HW_OUTCOME(HW_STOP, 0);
         return true;
     }
-    /* control.mtp:9 */
+    /* control.mtp:12 */
     if (HW_UNLIKELY(!(n < 1000))) {
         run->outcome = HW_OUTCOME(HW_ASSERT, 0);
         return true;
     }
-    /* control.mtp:10 */
+    /* control.mtp:13 */
     *result = n * 2;
     return false;
 }

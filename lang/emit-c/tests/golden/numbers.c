@@ -60,7 +60,7 @@ HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct numbers *n) 
 }
 
 HW_FLAT HW_PART bool mtp_start(hw_run *run) {
-    /* numbers.mtp:18 */
+    /* numbers.mtp:20 */
     struct go *const e = hw_event_room(run, 144);
     if (!e) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);

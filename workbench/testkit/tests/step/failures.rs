@@ -31,7 +31,7 @@ f.steps:6:1: at 0s
             seq is 0, not 4
             sent by ";
     assert!(text.starts_with(expected), "{text}");
-    assert!(text.contains("stop-and-wait.mtp:43\n  until then:\n"), "{text}");
+    assert!(text.contains("stop-and-wait.mtp:59\n  until then:\n"), "{text}");
 }
 
 #[test]
