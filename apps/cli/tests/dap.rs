@@ -64,7 +64,7 @@ fn launched(scenario: &Path) -> Client {
 fn next_steps_over_calls_and_step_in_enters_them() {
     let (mut client, path, text) = at_entry();
     let called = line_of(&text, "transmit(c, c.flight == 0 ? FIN : DATA");
-    let inside = line_of(&text, "IPheader ip;") as u64;
+    let inside = line_of(&text, "ip.src_ip = c.lip;") as u64;
     let behind = called as u64 + 1;
     assert!(
         text.lines()
