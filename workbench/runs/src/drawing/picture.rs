@@ -128,6 +128,14 @@ pub struct Field {
     pub points: Series,
 }
 
+impl Field {
+    /// Returns whether the field is a window or the amount in flight, by its name.
+    #[must_use]
+    pub fn is_window(&self) -> bool {
+        matches!(self.name.rsplit('.').next(), Some("cwnd" | "window" | "flight"))
+    }
+}
+
 /// The right edge of a window over time. It keeps each value until the next point.
 #[derive(Clone, Debug, Serialize)]
 pub struct Window {
@@ -204,4 +212,17 @@ pub struct LeftOut {
     pub changes: u64,
     /// The number of thinned points of fields and queues.
     pub points: u64,
+}
+
+impl Picture {
+    /// Returns the deepest queues, at most this many, in the order of the links.
+    #[must_use]
+    pub fn deepest_queues(&self, count: usize) -> Vec<&DrawnQueue> {
+        let depth = |queue: &DrawnQueue| queue.points.points().iter().map(|(_, bytes)| *bytes).max();
+        let mut order: Vec<usize> = (0..self.queues.len()).collect();
+        order.sort_by_key(|number| std::cmp::Reverse(depth(&self.queues[*number])));
+        order.truncate(count);
+        order.sort_unstable();
+        order.into_iter().map(|number| &self.queues[number]).collect()
+    }
 }

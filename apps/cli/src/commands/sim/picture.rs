@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ArgGroup;
 use hawser::interact::parse_span;
 use hawser::interact::svg::{document, escape};
-use hawser::runs::{DrawingLimits, DrawnQueue, Picture, Report, Series, Window};
+use hawser::runs::{DrawingLimits, Picture, Report, Series, Window};
 
 use super::trace::in_order;
 use super::{record, scenario, slowdown, topology};
@@ -231,15 +231,14 @@ fn svg(picture: &Picture, report: &Report) -> String {
         }
         top += STEP;
     }
-    let is_window = |name: &str| matches!(name.rsplit('.').next(), Some("cwnd" | "window" | "flight"));
-    let windows = picture.fields.iter().filter(|field| is_window(&field.name));
+    let windows = picture.fields.iter().filter(|field| field.is_window());
     for field in windows.take(PANELS) {
         let host = picture.hosts.get(field.host).map_or("", String::as_str);
         let title = format!("{host}, {} {}", field.context, field.name);
         line(&mut body, top, (from, to), (&title, &[&field.points], ""));
         top += STEP;
     }
-    for queue in deepest(&picture.queues) {
+    for queue in picture.deepest_queues(PANELS) {
         let title = format!("queue, {}: the most bytes, and the mean", queue.name);
         line(
             &mut body,
@@ -262,22 +261,8 @@ fn svg(picture: &Picture, report: &Report) -> String {
 }
 
 fn window_colour(window: &Window) -> &'static str {
-    let is_own = window
-        .name
-        .split(' ')
-        .next()
-        .is_some_and(|name| name.ends_with("cwnd"));
-    WINDOWS[usize::from(!is_own)]
-}
-
-/// The deepest queues, in the order of the links.
-fn deepest(queues: &[DrawnQueue]) -> Vec<&DrawnQueue> {
-    let depth = |queue: &DrawnQueue| queue.points.points().iter().map(|(_, bytes)| *bytes).max();
-    let mut order: Vec<usize> = (0..queues.len()).collect();
-    order.sort_by_key(|number| std::cmp::Reverse(depth(&queues[*number])));
-    order.truncate(PANELS);
-    order.sort_unstable();
-    order.into_iter().map(|number| &queues[number]).collect()
+    let name = window.name.split(' ').next().unwrap_or_default();
+    WINDOWS[usize::from(!name.ends_with("cwnd"))]
 }
 
 /// Draws a panel with series over time, the first in front of the others.
