@@ -21,8 +21,8 @@
 //! * [`Features`]: the declaration of a transport; [`Streams`]: the other streams of a transport connection
 //! * [`listener`]: the other end, which accepts streams over several transports
 //! * [`RaceReport`]: the start, failure or success of a candidate
-//! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: turns answers into
-//!   candidates; `winner`: learns from the stream that won
+//! * `drive`: one race: turns the machine's actions into sockets and timers; `race_candidates`: turns answers
+//!   into candidates; `winner`: learns from the stream that won
 //!
 //! The machine itself is [`hawser_race`]; names are resolved by [`hawser_race::resolve`].
 //!

@@ -27,17 +27,17 @@
 //! ```
 //!
 //! * [`spec`]: lab files
-//! * `read`: parsing and checking of lab files
+//! * `parse`: parsing and checking of lab files
 //! * `plan`: the addresses, the routes, and the carrier of each link, computed from a file
 //! * `network`: namespaces, cables, addresses, routes, shapers
 //! * `forward`: the thread that carries the frames of cells
 //! * `shaper`: links that the kernel carries without the thread
-//! * `present`: the present state of links, and listeners to its changes
+//! * `link_state`: the present state of links, and listeners to its changes
 //! * `statistics`: counters of a link, with the time; `reports`: the same of all links
 //! * `names`: the hosts' view of names: their files, and a resolver
 //! * `rules`: the lab's own rules for frames, in addition to the simulator's
-//! * [`run`]: commands in hosts, with the timeline beside them; `contain`: the process tree that ends with
-//!   them
+//! * [`run`]: commands in hosts, with the timeline beside them; `process_tree`: the process tree that ends
+//!   with them
 //! * [`self_test`]: measurements of links against their configuration
 //! * [`timeline`]: changes over time
 //!

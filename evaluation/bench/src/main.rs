@@ -3,7 +3,7 @@
 //! * `bench/`: the benches, one file for each
 //! * `sides/`: the two sides of a measurement over a network, each a process of its own
 //! * `ring/`: two stacks in one thread, and a wire in memory
-//! * `stage`: the namespaces, cables and devices between them
+//! * `networks`: the namespaces, cables and devices between them
 //! * `report`, `table`, `svg`: the output
 //! * `engine`: the engines that run Hawser's programs
 //! * `handwritten/`: a hand-written TCP in C, as a baseline

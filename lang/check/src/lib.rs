@@ -11,8 +11,8 @@
 //! * wire: `wire`, `options`, `rules`
 //! * one expression over a stopped program: `inspect`
 //! * for editors: `index`
-//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `subjects`, `ids`,
-//!   `deploy`, `unused`, `lints`, `mistakes`, `offload`
+//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `missing_context`,
+//!   `ids`, `deploy`, `unused`, `lints`, `probable_mistakes`, `offload`
 //!
 //! Invariants: no syntax tree causes a panic; this crate reads no file; a module is returned only if there is
 //! no error.

@@ -3,7 +3,7 @@
 //! * [`connect`], [`TcpListener`]: open a [`TcpCarrier`]
 //! * [`TcpOptions`]: the options of a carrier's socket; TLS is that of the module [`tls`](crate::tls)
 //! * `socket`: options, and the interface that a socket is bound to; `info`: `TCP_INFO` and `MPTCP_INFO`
-//! * `ahead`: the number of bytes that the kernel keeps unsent
+//! * `unsent_limit`: the number of bytes that the kernel keeps unsent
 //!
 //! Invariants: before it takes no more, a carrier keeps unsent at most one TLS record and 16 KB. If its
 //! connection sends more than that in 40 ms, the limit is that amount, up to 1 MiB (TCP_NOTSENT_LOWAT). A

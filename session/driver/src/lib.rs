@@ -14,7 +14,8 @@
 //! * `names`: addresses of names, including late ones
 //! * [`Network`]: interfaces and addresses; `manager` notifies sessions of their changes
 //! * [`Identity`], [`Trust`]: certificates
-//! * `state`: the file with the state that outlives a session; `ledger`: a session's use of its quotas
+//! * `state`: the file with the state that outlives a session; `quota_reservation`: a session's use of its
+//!   quotas
 //! * `unaccepted`: sessions that wait until the application accepts them, and may cost little until then
 //! * [`admission`]: places of unauthenticated peers, with a share for each network
 //! * [`network_identity`]: the current network, and the order of addresses from here

@@ -31,7 +31,7 @@
 //!
 //! * `event`, `filter`: the events, and the filters of subscriptions
 //! * `capability`: the capabilities of this machine's kernel, and the reasons why others are missing
-//! * `kernel`: [`Kernel`]; `subscriptions`, `leases`, `reach`: its parts
+//! * `kernel`: [`Kernel`]; `subscriptions`, `leases`, `socket_iterator`: its parts
 //! * `diag`: [`Diagnostics`], [`TcpFlow`], [`FlowState`]
 //! * [`provider`]: all of this on the bus
 //! * `programs`: loading and attaching; `abi`: the layouts shared with `bpf/`; `hook`: the hooks of the

@@ -24,7 +24,7 @@ use crate::exit::{Exit, Outcome};
 pub(crate) struct Args {
     /// The program (.mtp), or the name of a built-in one
     file: PathBuf,
-    // The alias is the option of `hawser emit`; `renamed` puts `--as c` before it.
+    // The alias is the option of `hawser emit`; `former_names` puts `--as c` before it.
     /// The form of the result
     #[arg(
         long = "as",

@@ -1,13 +1,13 @@
 //! The stack of a shard: one program, one interface, all their state, and the calls of its driver.
 //!
-//! * `arrive`, `flush`, `superframe`: frames received and sent
-//! * `lend`: contexts on loan to a front, which runs chains ahead of the stack
+//! * `receive`, `flush`, `superframe`: frames received and sent
+//! * `context_loan`: contexts on loan to a front, which runs chains ahead of the stack
 //! * `request`, `messages`, `options`, `error`: requests of applications
 //! * `verbs`: registered memory, and work on it
 //! * `shards`: events for other stacks of the same addresses
 //! * `swap`, `params`: replacing the program or its params
 //! * `interact`, `observe`: the bus, and variables by name
-//! * `standing`: the state and pending work of a connection
+//! * `status`: the state and pending work of a connection
 
 mod context_loan;
 mod error;

@@ -3,8 +3,8 @@
 //! * `slot`, `flow`: names of table entries, and the ends of connections
 //! * `contexts`: the program's memory, found by ids; `paged`: their table
 //! * `handles`: the applications' handles, and the notices to them
-//! * `timers`, `packets`, `raised`, `ports`: work that waits for its time, for the wire, for its chain; ports
-//!   in use
+//! * `timers`, `packets`, `raised_events`, `ports`: work that waits for its time, for the wire, for its chain;
+//!   ports in use
 //! * `regions`: memory that applications share with the stack, by key
 //! * `memory`: the share of the common memory that one context may hold
 //! * `lifecycle`: operations on several of them at once: notices about contexts, deferred requests, a

@@ -1,8 +1,8 @@
 //! Memory that is shared with programs in the kernel (BPF_MAP_TYPE_ARENA), addressed by offsets.
 //!
-//! Invariant: one side owns all of it at a time, as the word in `turn` says. Only the owner reads and writes
-//! any other part. The exception is the output that chains have left for the stack. The stack reads it while
-//! it is awake, and frames do not change it during that time. Data that the kernel's side may have written is
+//! Invariant: one side owns all of it at a time, as the word in `ownership` says. Only the owner reads and
+//! writes any other part. The exception is the output that chains have left for the stack. The stack reads it
+//! while it is awake, and frames do not change it during that time. Data that the kernel's side may have written is
 //! treated as plain numbers. An offset is compared with the arena's size before it is used, and a read beyond
 //! the end returns no bytes.
 

@@ -3,7 +3,7 @@
 //!
 //! * `object`: the program as eBPF, compiled and loaded
 //! * `layout`: the layout of the memory that both sides share
-//! * `arena`, `turn`: that memory, and its current owner
+//! * `arena`, `ownership`: that memory, and its current owner
 //! * [`Chains`]: the engine's [`Front`]
 //!
 //! `bpf/front.h` has the kernel's side.

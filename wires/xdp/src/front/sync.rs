@@ -1,4 +1,4 @@
-//! The primitives of `turn`, in a separate file so that loom's can replace them in a test.
+//! The primitives of `ownership`, in a separate file so that loom's can replace them in a test.
 
 pub(super) use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,6 +1,6 @@
 //! `hawser demo`: TCP in MTP against Linux's own TCP, over IPv4 and IPv6, clean and faulty.
 //!
-//! * `stage`: the namespace, the device, the file
+//! * `environment`: the namespace, the device, the file
 //! * `directory`: a temporary directory that is removed however a story ends
 //! * `linux`: the Linux side: an HTTP server on kernel TCP, and curl
 //! * `table`: the output

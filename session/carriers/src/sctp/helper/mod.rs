@@ -7,7 +7,7 @@
 //! Invariants: `unsafe` is confined to this module. The library is started once in the process and never
 //! stopped. Its callbacks make no calls into it, no call blocks, and no lock is held across a call. Memory is
 //! bounded by the two buffers of each association. Before the first packet is read, the process has dropped
-//! its rights (`confine`).
+//! its rights (`sandbox`).
 
 pub(crate) mod abi;
 mod address;

@@ -1,7 +1,7 @@
 //! The browser's story: Chromium downloads through the proxy, in a lab with two paths, over the transport
 //! that the selection picks.
 //!
-//! * `place`: the lab, its switches and its processes; `setups`: the proxies
+//! * `demo_lab`: the lab, its switches and its processes; `setups`: the proxies
 //! * `origin`: the web server, over TCP and over SCTP, and its content
 //! * `client`: the client that downloads, a browser or curl
 //! * `bridge`: the proxies' events, for the page and for the table
