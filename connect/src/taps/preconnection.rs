@@ -38,6 +38,13 @@ impl Preconnection {
         Preconnection { security, ..Preconnection::default() }
     }
 
+    /// Replaces its security parameters.
+    #[must_use]
+    pub fn with_security(mut self, security: SecurityParameters) -> Preconnection {
+        self.security = security;
+        self
+    }
+
     /// Adds a local endpoint.
     #[must_use]
     pub fn with_local(mut self, endpoint: impl Into<LocalEndpoint>) -> Preconnection {

@@ -24,6 +24,14 @@ const MAX_OPEN: usize = 1_024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SendId(pub(super) u64);
 
+impl SendId {
+    /// Returns the number.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// One call to Send.
 #[derive(Debug)]
 pub(super) struct QueuedSend {

@@ -1,0 +1,68 @@
+//! The examples in C, compiled as the page says and run.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::header::{folder, libraries};
+
+/// Compiles an example against the library, without a warning.
+fn compile(name: &str) -> PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("c-{name}"));
+    let output = Command::new("cc")
+        .args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-I"])
+        .arg(folder().join("include"))
+        .arg(folder().join("examples").join(format!("{name}.c")))
+        .arg("-o")
+        .arg(&program)
+        .arg("-L")
+        .arg(libraries())
+        .arg("-lhawser_c")
+        .output()
+        .expect("cc runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+/// Runs a program, and returns its output.
+fn run(program: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .env("LD_LIBRARY_PATH", libraries())
+        .output()
+        .expect("the example runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}\n{text}{errors}", output.status);
+    text
+}
+
+#[test]
+fn messages_come_back_from_the_echo_server() {
+    let text = run(&compile("echo"), &[]);
+    assert_eq!(text, "server: message 0\nserver: message 1\nserver: message 2\nthe connection is closed\n");
+}
+
+#[test]
+fn a_page_is_fetched_by_the_transport_that_wins() {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("an address").port().to_string();
+    let answer = std::thread::spawn(move || {
+        let (mut stream, _) = server.accept().expect("a client");
+        let mut request = Vec::new();
+        let mut byte = [0];
+        while !request.ends_with(b"\r\n\r\n") {
+            stream.read_exact(&mut byte).expect("a request");
+            request.push(byte[0]);
+        }
+        let answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\nhello\n";
+        stream.write_all(answer).expect("the answer is written");
+        String::from_utf8(request).expect("a text")
+    });
+    let text = run(&compile("http_get"), &["127.0.0.1", &port, "/page"]);
+    assert!(text.ends_with("\r\n\r\nhello\n"), "{text}");
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    let request = answer.join().expect("the server ends");
+    assert!(request.starts_with("GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n"), "{request}");
+}
