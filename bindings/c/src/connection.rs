@@ -50,7 +50,11 @@ pub(crate) struct Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.tasks.get().into_iter().flatten().for_each(AbortHandle::abort);
+        self.tasks
+            .get()
+            .into_iter()
+            .flatten()
+            .for_each(AbortHandle::abort);
     }
 }
 
@@ -125,20 +129,19 @@ impl Connection {
         let _guard = self.context.handle.enter();
         let waker = Waker::from(Arc::clone(&self.sendable));
         self.sendable.is_wanted.store(true, Ordering::Release);
-        let sending = pin!(self.sender.send_part(data, &context, end_of_message));
-        match sending.poll(&mut Polling::from_waker(&waker)) {
+        let polled = {
+            let sending = pin!(self.sender.send_part(data, &context, end_of_message));
+            sending.poll(&mut Polling::from_waker(&waker))
+        };
+        let Poll::Ready(sent) = polled else {
             // The waker stays, so the next change is reported.
-            Poll::Pending => {
-                let text = "too much is queued: HAWSER_SENDABLE reports when to try again";
-                Err(Failure::new(hawser_status::HAWSER_ERROR_FULL, text))
-            }
-            Poll::Ready(result) => {
-                self.sendable.is_wanted.store(false, Ordering::Release);
-                let sent = result.map_err(ended)?;
-                *message = (!end_of_message).then_some(context);
-                Ok(sent.number())
-            }
-        }
+            let text = "too much is queued: HAWSER_SENDABLE reports when to try again";
+            return Err(Failure::new(hawser_status::HAWSER_ERROR_FULL, text));
+        };
+        self.sendable.is_wanted.store(false, Ordering::Release);
+        let sent = sent.map_err(ended)?;
+        *message = (!end_of_message).then_some(context);
+        Ok(sent.number())
     }
 }
 
@@ -192,9 +195,10 @@ fn queued(event: ConnectionEvent, transport: &str) -> Queued {
             let status = match &why {
                 SendError::Properties(_) => Status::HAWSER_ERROR_PROPERTY,
                 SendError::Framing(_) => Status::HAWSER_ERROR_ARGUMENT,
-                SendError::AfterFinal | SendError::Closing | SendError::ReceivesOnly | SendError::Ended(_) => {
-                    Status::HAWSER_ERROR_ENDED
-                }
+                SendError::AfterFinal
+                | SendError::Closing
+                | SendError::ReceivesOnly
+                | SendError::Ended(_) => Status::HAWSER_ERROR_ENDED,
             };
             let mut event = Queued::new(Kind::HAWSER_SEND_ERROR)
                 .with_status(status)
@@ -267,7 +271,10 @@ pub unsafe extern "C" fn hawser_send(
         let connection = connection.get()?;
         // SAFETY: the caller promises that the pointers are NULL or valid.
         let (data, properties) = unsafe {
-            (pointer::bytes(data, len, "data")?, pointer::optional(properties, "properties")?)
+            (
+                pointer::bytes(data, len, "data")?,
+                pointer::optional(properties, "properties")?,
+            )
         };
         let number = connection.send(Bytes::copy_from_slice(data), end_of_message, properties)?;
         if !send_id.is_null() {
@@ -366,8 +373,8 @@ pub unsafe extern "C" fn hawser_clone(
         let context = &connection.context;
         let _guard = context.handle.enter();
         let cloned = connection.shared.lock().clone_connection();
-        let cloned = cloned
-            .map_err(|error| Failure::new(hawser_status::HAWSER_ERROR_ESTABLISHMENT, error))?;
+        let cloned =
+            cloned.map_err(|error| Failure::new(hawser_status::HAWSER_ERROR_ESTABLISHMENT, error))?;
         Connection::start(id, context, cloned, Target::new(callback, user));
         Ok(())
     })
@@ -388,7 +395,11 @@ pub unsafe extern "C" fn hawser_connection_set_property(
         // SAFETY: the caller promises that the pointers are NULL or valid.
         let (name, value) = unsafe { (pointer::text(name, "name")?, pointer::text(value, "value")?) };
         let _guard = connection.context.handle.enter();
-        connection.shared.lock().set_property_by_name(name, value).map_err(property)
+        connection
+            .shared
+            .lock()
+            .set_property_by_name(name, value)
+            .map_err(property)
     })
 }
 
@@ -411,7 +422,9 @@ pub unsafe extern "C" fn hawser_connection_property(
         let name = unsafe { pointer::text(name, "name") }?;
         let all = connection.shared.lock().properties();
         let unknown = |text: String| Failure::new(hawser_status::HAWSER_ERROR_PROPERTY, text);
-        let value = all.get_by_name(name).map_err(|error| unknown(error.to_string()))?;
+        let value = all
+            .get_by_name(name)
+            .map_err(|error| unknown(error.to_string()))?;
         let value = value.ok_or_else(|| unknown(format!("the connection has no value of `{name}`")))?;
         // SAFETY: as above.
         unsafe { pointer::copy(&value.to_string(), buffer, size, len) }

@@ -101,7 +101,11 @@ impl Target {
             connection: event.connection,
             listener: event.listener,
             send_id: event.send_id,
-            data: if event.data.is_empty() { std::ptr::null() } else { event.data.as_ptr() },
+            data: if event.data.is_empty() {
+                std::ptr::null()
+            } else {
+                event.data.as_ptr()
+            },
             len: event.data.len(),
             end_of_message: event.end_of_message,
             text: event.text.as_ptr(),

@@ -65,11 +65,6 @@ pub(crate) fn insert(id: u64, object: Object) {
     OBJECTS.write().insert(id, object);
 }
 
-/// True if the number names an object.
-pub(crate) fn exists(id: u64) -> bool {
-    OBJECTS.read().contains_key(&id)
-}
-
 /// Removes the objects for which `is_wanted` is true.
 pub(crate) fn remove_all(is_wanted: impl Fn(&Object) -> bool) {
     // Dropped behind the lock, because ends of connections may look up handles.
@@ -94,14 +89,22 @@ macro_rules! handle {
             pub(crate) fn take(self) -> Result<Arc<$object>, Failure> {
                 let object = self.get()?;
                 let removed = OBJECTS.write().remove(&self.id);
-                removed.is_some().then_some(object).ok_or_else(|| unknown($name))
+                removed
+                    .is_some()
+                    .then_some(object)
+                    .ok_or_else(|| unknown($name))
             }
         }
     };
 }
 
 handle!(hawser_context, Context, Context, "context");
-handle!(hawser_preconnection, Preconnection, Mutex<Preconnection>, "preconnection");
+handle!(
+    hawser_preconnection,
+    Preconnection,
+    Mutex<Preconnection>,
+    "preconnection"
+);
 handle!(hawser_connection, Connection, Connection, "connection");
 handle!(hawser_listener, Listener, Listener, "listener");
 

@@ -44,7 +44,9 @@ impl Listener {
         });
         // The object is there before its first event.
         handle::insert(id, Object::Listener(Arc::clone(&object)));
-        let task = context.handle.spawn(accept(id, Arc::clone(context), listener, target));
+        let task = context
+            .handle
+            .spawn(accept(id, Arc::clone(context), listener, target));
         let _ = object.task.set(task.abort_handle());
     }
 
@@ -92,7 +94,8 @@ pub unsafe extern "C" fn hawser_listener_address(
     call(|| {
         let listener = listener.get()?;
         let address = listener.addresses.get(index);
-        let missing = || Failure::argument(format!("the listener has {} addresses", listener.addresses.len()));
+        let missing =
+            || Failure::argument(format!("the listener has {} addresses", listener.addresses.len()));
         let text = address.ok_or_else(missing)?.to_string();
         // SAFETY: the caller promises that the pointers are NULL or valid.
         unsafe { pointer::copy(&text, buffer, size, len) }

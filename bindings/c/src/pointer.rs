@@ -50,10 +50,14 @@ pub(crate) unsafe fn bytes<'a>(from: *const u8, len: usize, name: &str) -> Resul
         return Ok(&[]);
     }
     if from.is_null() {
-        return Err(Failure::argument(format!("`{name}` is NULL, and its length is {len}")));
+        return Err(Failure::argument(format!(
+            "`{name}` is NULL, and its length is {len}"
+        )));
     }
     if isize::try_from(len).is_err() {
-        return Err(Failure::argument(format!("`{name}` has an impossible length, {len}")));
+        return Err(Failure::argument(format!(
+            "`{name}` has an impossible length, {len}"
+        )));
     }
     // SAFETY: by the contract above, and the length fits.
     Ok(unsafe { std::slice::from_raw_parts(from, len) })

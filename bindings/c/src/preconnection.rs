@@ -97,7 +97,9 @@ pub(crate) fn each_property(
 ) -> Result<(), Failure> {
     let wrong = |why: &dyn std::fmt::Display| Failure::argument(format!("the properties: {why}"));
     let object: Value = serde_json::from_str(json).map_err(|error| wrong(&error))?;
-    let members = object.as_object().ok_or_else(|| wrong(&"they are no object of JSON"))?;
+    let members = object
+        .as_object()
+        .ok_or_else(|| wrong(&"they are no object of JSON"))?;
     for (name, value) in members {
         let text = match value {
             Value::String(text) => text.clone(),
@@ -234,9 +236,11 @@ unsafe fn parts<'a>(endpoint: *const hawser_endpoint) -> Result<Parts<'a>, Failu
     let text = |from, name| unsafe { pointer::optional(from, name) };
     let address = match text(endpoint.ip_address, "ip_address")? {
         None => None,
-        Some(address) => Some(address.parse().map_err(|_| {
-            Failure::argument(format!("`{address}` is no address of IPv4 or IPv6"))
-        })?),
+        Some(address) => Some(
+            address
+                .parse()
+                .map_err(|_| Failure::argument(format!("`{address}` is no address of IPv4 or IPv6")))?,
+        ),
     };
     Ok(Parts {
         host_name: text(endpoint.host_name, "host_name")?,
@@ -262,7 +266,12 @@ pub unsafe extern "C" fn hawser_preconnection_set_property(
         // SAFETY: the caller promises that the pointers are NULL or valid.
         let (name, value) = unsafe { (pointer::text(name, "name")?, pointer::text(value, "value")?) };
         let mut state = preconnection.lock();
-        state.wanted.properties_mut().set_by_name(name, value).map(drop).map_err(property)
+        state
+            .wanted
+            .properties_mut()
+            .set_by_name(name, value)
+            .map(drop)
+            .map_err(property)
     })
 }
 
@@ -298,7 +307,11 @@ pub extern "C" fn hawser_preconnection_set_security(
             0 => hawser_security::HAWSER_SECURITY_REQUIRED,
             1 => hawser_security::HAWSER_SECURITY_OPPORTUNISTIC,
             2 => hawser_security::HAWSER_SECURITY_DISABLED,
-            _ => return Err(Failure::argument(format!("{mode} is no value of hawser_security"))),
+            _ => {
+                return Err(Failure::argument(format!(
+                    "{mode} is no value of hawser_security"
+                )));
+            }
         };
         preconnection.get()?.lock().mode = mode;
         Ok(())

@@ -11,7 +11,16 @@ use crate::header::{folder, libraries};
 fn compile(name: &str) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("c-{name}"));
     let output = Command::new("cc")
-        .args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-I"])
+        .args([
+            "-std=c11",
+            "-D_POSIX_C_SOURCE=200809L",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pedantic",
+            "-g",
+            "-I",
+        ])
         .arg(folder().join("include"))
         .arg(folder().join("examples").join(format!("{name}.c")))
         .arg("-o")
@@ -21,7 +30,11 @@ fn compile(name: &str) -> PathBuf {
         .arg("-lhawser_c")
         .output()
         .expect("cc runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     program
 }
 
@@ -41,7 +54,10 @@ fn run(program: &Path, arguments: &[&str]) -> String {
 #[test]
 fn messages_come_back_from_the_echo_server() {
     let text = run(&compile("echo"), &[]);
-    assert_eq!(text, "server: message 0\nserver: message 1\nserver: message 2\nthe connection is closed\n");
+    assert_eq!(
+        text,
+        "server: message 0\nserver: message 1\nserver: message 2\nthe connection is closed\n"
+    );
 }
 
 #[test]
@@ -64,5 +80,8 @@ fn a_page_is_fetched_by_the_transport_that_wins() {
     assert!(text.ends_with("\r\n\r\nhello\n"), "{text}");
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     let request = answer.join().expect("the server ends");
-    assert!(request.starts_with("GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n"), "{request}");
+    assert!(
+        request.starts_with("GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n"),
+        "{request}"
+    );
 }

@@ -48,11 +48,18 @@ fn the_header_is_clean_in_c_and_cpp() {
             .arg(&source)
             .output()
         else {
-            assert!(compiler.starts_with("clang") || compiler == "c++", "cc is missing");
+            assert!(
+                compiler.starts_with("clang") || compiler == "c++",
+                "cc is missing"
+            );
             println!("skipped: {compiler} is not installed");
             continue;
         };
-        assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{compiler}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
@@ -65,7 +72,12 @@ fn only_the_functions_of_the_header_are_exported() {
         .arg(&library)
         .output()
         .expect("nm of binutils runs");
-    assert!(output.status.success(), "{}: {}", library.display(), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        library.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = String::from_utf8_lossy(&output.stdout);
     let mut exported: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
     exported.sort_unstable();
