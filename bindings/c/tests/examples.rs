@@ -7,9 +7,30 @@ use std::process::Command;
 
 use crate::header::{folder, libraries};
 
-/// Compiles an example against the library, without a warning.
-fn compile(name: &str) -> PathBuf {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("c-{name}"));
+/// Installs the library as the page on C says, and returns the prefix.
+fn installed(name: &str) -> PathBuf {
+    let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("prefix-{name}"));
+    let output = Command::new(folder().join("../../scripts/c-library"))
+        .args([&prefix, &libraries()])
+        .output()
+        .expect("the script runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    prefix
+}
+
+/// Compiles an example against the library that is installed there, without a warning.
+fn compile(prefix: &Path, name: &str) -> PathBuf {
+    let program = prefix.join(name);
+    let options = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "hawser"])
+        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+        .output()
+        .expect("pkg-config runs");
+    let options = String::from_utf8_lossy(&options.stdout).into_owned();
     let output = Command::new("cc")
         .args([
             "-std=c11",
@@ -19,15 +40,11 @@ fn compile(name: &str) -> PathBuf {
             "-Werror",
             "-pedantic",
             "-g",
-            "-I",
         ])
-        .arg(folder().join("include"))
         .arg(folder().join("examples").join(format!("{name}.c")))
         .arg("-o")
         .arg(&program)
-        .arg("-L")
-        .arg(libraries())
-        .arg("-lhawser_c")
+        .args(options.split_whitespace())
         .output()
         .expect("cc runs");
     assert!(
@@ -38,11 +55,12 @@ fn compile(name: &str) -> PathBuf {
     program
 }
 
-/// Runs a program, and returns its output.
-fn run(program: &Path, arguments: &[&str]) -> String {
+/// Compiles and runs an example, and returns its output.
+fn run(prefix: &Path, program: &str, arguments: &[&str]) -> String {
+    let program = compile(prefix, program);
     let output = Command::new(program)
         .args(arguments)
-        .env("LD_LIBRARY_PATH", libraries())
+        .env("LD_LIBRARY_PATH", prefix.join("lib"))
         .output()
         .expect("the example runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -53,7 +71,7 @@ fn run(program: &Path, arguments: &[&str]) -> String {
 
 #[test]
 fn messages_come_back_from_the_echo_server() {
-    let text = run(&compile("echo"), &[]);
+    let text = run(&installed("echo"), "echo", &[]);
     assert_eq!(
         text,
         "server: message 0\nserver: message 1\nserver: message 2\nthe connection is closed\n"
@@ -76,7 +94,7 @@ fn a_page_is_fetched_by_the_transport_that_wins() {
         stream.write_all(answer).expect("the answer is written");
         String::from_utf8(request).expect("a text")
     });
-    let text = run(&compile("http_get"), &["127.0.0.1", &port, "/page"]);
+    let text = run(&installed("http"), "http_get", &["127.0.0.1", &port, "/page"]);
     assert!(text.ends_with("\r\n\r\nhello\n"), "{text}");
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     let request = answer.join().expect("the server ends");
