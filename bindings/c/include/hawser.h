@@ -192,7 +192,7 @@ typedef struct hawser_event {
    */
   uint64_t send_id;
   /**
-   * The received bytes; NULL if there are none.
+   * The received bytes; never NULL.
    */
   const uint8_t *data;
   /**

@@ -57,7 +57,7 @@ pub struct hawser_event {
     pub listener: hawser_listener,
     /// The number that hawser_send() returned for the message.
     pub send_id: u64,
-    /// The received bytes; NULL if there are none.
+    /// The received bytes; never NULL.
     pub data: *const u8,
     /// The number of received bytes.
     pub len: usize,
@@ -101,11 +101,7 @@ impl Target {
             connection: event.connection,
             listener: event.listener,
             send_id: event.send_id,
-            data: if event.data.is_empty() {
-                std::ptr::null()
-            } else {
-                event.data.as_ptr()
-            },
+            data: event.data.as_ptr(),
             len: event.data.len(),
             end_of_message: event.end_of_message,
             text: event.text.as_ptr(),

@@ -4,4 +4,5 @@
 
 mod examples;
 mod header;
+mod many;
 mod misuse;
