@@ -233,7 +233,7 @@ mod tests {
         let scenario = Path::new("../../examples/scenarios/stop-and-wait.toml");
         let scenario = runs::load(scenario).expect("the example");
         let mut debugger = begin(Programs::default(), scenario, None).expect("it begins");
-        let line = BreakCondition::Line { file: None, line: 82 };
+        let line = BreakCondition::Line { file: None, line: 111 };
         debugger.add(line, Some("a"), None).expect("a breakpoint");
         let mut go = |to: Move| debugger.go(&to, &mut || false).expect("a stop");
         for _ in 0..3 {
