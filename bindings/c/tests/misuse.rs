@@ -17,12 +17,8 @@ fn error() -> String {
 fn context() -> hawser_context {
     let mut context = hawser_context { id: 0 };
     // SAFETY: the pointer is valid.
-    assert_eq!(
-        unsafe { hawser_context_new(&raw mut context) },
-        hawser_status::HAWSER_OK,
-        "{}",
-        error()
-    );
+    let status = unsafe { hawser_context_new(&raw mut context) };
+    assert_eq!(status, hawser_status::HAWSER_OK, "{}", error());
     context
 }
 
