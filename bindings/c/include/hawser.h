@@ -262,6 +262,58 @@ typedef struct hawser_endpoint {
   const char *interface_name;
 } hawser_endpoint;
 
+/**
+ * An error or a warning of a program. It and its texts are valid until the callback returns. Places count from
+ * 1, columns in characters; the end is exclusive.
+ */
+typedef struct hawser_diagnostic {
+  /**
+   * The code, such as `E0201`, which hawser_explain() explains.
+   */
+  const char *code;
+  /**
+   * True for an error, false for a warning.
+   */
+  bool is_error;
+  /**
+   * What is wrong.
+   */
+  const char *message;
+  /**
+   * What the place shows; empty if there is nothing to add.
+   */
+  const char *label;
+  /**
+   * What to do; empty if there is no advice.
+   */
+  const char *hint;
+  /**
+   * The file.
+   */
+  const char *file;
+  /**
+   * The line of the place.
+   */
+  uint32_t line;
+  /**
+   * Its column.
+   */
+  uint32_t column;
+  /**
+   * The line of its end.
+   */
+  uint32_t end_line;
+  /**
+   * The column of its end.
+   */
+  uint32_t end_column;
+} hawser_diagnostic;
+
+/**
+ * A function that receives diagnostics.
+ */
+typedef void (*hawser_diagnostic_callback)(void *user, const struct hawser_diagnostic *diagnostic);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -575,6 +627,29 @@ enum hawser_status hawser_listen(struct hawser_preconnection preconnection,
                                  hawser_callback callback,
                                  void *user,
                                  struct hawser_listener *listener);
+
+/**
+ * Checks a program, a file in MTP with its imports, and calls the callback for each error and warning, file by
+ * file in the order of the text, in this thread. The callback may be NULL. The number of errors is written to
+ * `errors`; with 0, the program can be run.
+ *
+ * Errors: HAWSER_ERROR_ARGUMENT. A program with errors is no error of the call.
+ */
+enum hawser_status hawser_check(const char *path,
+                                hawser_diagnostic_callback callback,
+                                void *user,
+                                size_t *errors);
+
+/**
+ * Writes the explanation of a code of diagnostics, in Markdown, to a buffer of `size` bytes, with a zero byte
+ * behind it, and its length to `len`, unless that is NULL, also if the buffer is too small.
+ *
+ * Errors: HAWSER_ERROR_ARGUMENT if there is no such code, HAWSER_ERROR_SPACE.
+ */
+enum hawser_status hawser_explain(const char *code,
+                                  char *buffer,
+                                  size_t size,
+                                  size_t *len);
 
 /**
  * Returns the reason for the last error of this thread, as UTF-8; empty if no call has failed. The text is

@@ -3,6 +3,7 @@
 //! * `handle`: numbers that name objects; a wrong one is an error, never a fault
 //! * `context`: the threads for I/O, and the queue of events that the application dispatches
 //! * `preconnection`, `connection`, `listener`: the objects of RFC 9622
+//! * `program`: programs in MTP, checked
 //! * `event`: what a callback receives; `status`: the results of calls; `pointer`: checks of pointers
 //!
 //! Invariants: callbacks run only in the thread that dispatches events, and no lock is held while one runs. A
@@ -20,6 +21,7 @@ mod handle;
 mod listener;
 mod pointer;
 mod preconnection;
+mod program;
 mod status;
 
 pub use connection::*;
@@ -28,4 +30,5 @@ pub use event::{hawser_callback, hawser_event, hawser_event_kind};
 pub use handle::{hawser_connection, hawser_context, hawser_listener, hawser_preconnection};
 pub use listener::*;
 pub use preconnection::*;
+pub use program::*;
 pub use status::{hawser_error, hawser_status};

@@ -6,3 +6,4 @@ mod examples;
 mod header;
 mod many;
 mod misuse;
+mod program;
