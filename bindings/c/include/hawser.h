@@ -126,6 +126,11 @@ typedef enum hawser_event_kind {
    * The listener has stopped. It is its last event.
    */
   HAWSER_STOPPED = 13,
+  /**
+   * Something was asked for that this machine does not provide, and the connection goes on without it:
+   * `text`.
+   */
+  HAWSER_SOFT_ERROR = 14,
 } hawser_event_kind;
 
 /**
@@ -650,6 +655,23 @@ enum hawser_status hawser_explain(const char *code,
                                   char *buffer,
                                   size_t size,
                                   size_t *len);
+
+/**
+ * Begins a connection that is a stream of a new session, and writes its handle. The session's document, in
+ * TOML or JSON (docs/sessions.md), names its server, transports, interfaces and security; of the preconnection
+ * only framers and properties of messages and connections count. The stream survives the loss of any path
+ * while another is left. HAWSER_PATH_CHANGE reports changes of the paths, and HAWSER_SOFT_ERROR a wish of the
+ * document that this machine does not fulfil. hawser_clone() opens further streams of the session, which ends
+ * with its last connection.
+ *
+ * Errors: HAWSER_ERROR_HANDLE, HAWSER_ERROR_ARGUMENT with all faults of the document.
+ */
+enum hawser_status hawser_initiate_session(struct hawser_preconnection preconnection,
+                                           const char *document,
+                                           uint32_t timeout_ms,
+                                           hawser_callback callback,
+                                           void *user,
+                                           struct hawser_connection *connection);
 
 /**
  * Returns the reason for the last error of this thread, as UTF-8; empty if no call has failed. The text is

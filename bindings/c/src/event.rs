@@ -40,6 +40,9 @@ pub enum hawser_event_kind {
     HAWSER_CONNECTION_RECEIVED = 12,
     /// The listener has stopped. It is its last event.
     HAWSER_STOPPED = 13,
+    /// Something was asked for that this machine does not provide, and the connection goes on without it:
+    /// `text`.
+    HAWSER_SOFT_ERROR = 14,
 }
 
 /// An event. It and all that it points to is valid until the callback returns. Later versions of the library

@@ -3,7 +3,7 @@
 //! * `handle`: numbers that name objects; a wrong one is an error, never a fault
 //! * `context`: the threads for I/O, and the queue of events that the application dispatches
 //! * `preconnection`, `connection`, `listener`: the objects of RFC 9622
-//! * `program`: programs in MTP, checked
+//! * `session`: a session that a document describes, as a connection; `program`: programs in MTP, checked
 //! * `event`: what a callback receives; `status`: the results of calls; `pointer`: checks of pointers
 //!
 //! Invariants: callbacks run only in the thread that dispatches events, and no lock is held while one runs. A
@@ -22,6 +22,7 @@ mod listener;
 mod pointer;
 mod preconnection;
 mod program;
+mod session;
 mod status;
 
 pub use connection::*;
@@ -31,4 +32,5 @@ pub use handle::{hawser_connection, hawser_context, hawser_listener, hawser_prec
 pub use listener::*;
 pub use preconnection::*;
 pub use program::*;
+pub use session::*;
 pub use status::{hawser_error, hawser_status};

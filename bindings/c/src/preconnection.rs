@@ -60,6 +60,11 @@ pub(crate) struct Preconnection {
 }
 
 impl Preconnection {
+    /// Returns the requirements without security, which a session's document states.
+    pub(crate) fn without_security(&self) -> taps::Preconnection {
+        self.wanted.clone()
+    }
+
     /// Returns the requirements, complete.
     fn finished(&self) -> Result<taps::Preconnection, Failure> {
         let mut security = match self.mode {

@@ -7,3 +7,4 @@ mod header;
 mod many;
 mod misuse;
 mod program;
+mod session;

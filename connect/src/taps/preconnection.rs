@@ -12,7 +12,7 @@ use super::{
     Connection, EstablishmentError, Framer, Listener, LocalEndpoint, MessageContext, PropertyError,
     RemoteEndpoint, SecurityParameters, establish, listener,
 };
-use crate::Racer;
+use crate::{Duplex, Racer};
 use hawser_session::MtpStack;
 
 /// The requirements on Connections. Clones may be changed independently. A Connection has the values that the
@@ -178,6 +178,17 @@ impl Preconnection {
         self.begin(timeout, Some((message.into(), context.clone())))
     }
 
+    /// Begins a Connection over the stream that the future yields, such as one of a session
+    /// ([`crate::transports::session_stream`]), in place of a race. Endpoints, and properties that select a
+    /// transport, have no effect. The call returns at once, as [`Preconnection::initiate`] does.
+    pub fn initiate_over(
+        &self,
+        stream: impl Future<Output = Result<Box<dyn Duplex>, EstablishmentError>> + Send + 'static,
+        timeout: Option<Duration>,
+    ) -> Connection {
+        Connection::initiate(&self.plan(Action::Initiate), stream, timeout, None)
+    }
+
     fn begin(
         &self,
         timeout: Option<Duration>,
@@ -185,7 +196,9 @@ impl Preconnection {
     ) -> Result<Connection, EstablishmentError> {
         let plan = self.plan(Action::Initiate);
         establish::check(&plan)?;
-        Ok(Connection::initiate(&plan, timeout, first))
+        let own = Arc::clone(&plan);
+        let connect = async move { establish::connect(&own).await };
+        Ok(Connection::initiate(&plan, connect, timeout, first))
     }
 
     /// Listen: accepts Connections that peers begin. The Listener is ready when this returns.

@@ -32,6 +32,7 @@ pub use sctp::Sctp;
 pub use selection::{Selection, transports_for};
 pub use session::Session;
 pub(super) use session::SessionDuplex;
+pub use session::session_stream;
 pub use tcp::Tcp;
 pub use tls::Tls;
 

@@ -16,8 +16,8 @@ use crate::{About, AttemptError, Duplex, Features, Opening, SharedStreams, Strea
 use hawser_race::resolve::ServiceRecord;
 use hawser_race::{Handshake, Security};
 use hawser_session::{
-    Candidate, ClientConfig, Config, Notice, PathCandidate, Priority, Session as Handle, SessionStream,
-    Trust, TrustError, connect, scheduler,
+    Candidate, ClientConfig, Config, Notice, PathCandidate, Priority, Session as Handle, SessionError,
+    SessionStream, Trust, TrustError, connect, scheduler,
 };
 
 use super::tls::security_of;
@@ -245,6 +245,15 @@ impl Duplex for SessionDuplex {
     }
 }
 
+/// Opens a stream of a session. The stream keeps the session alive, and yields the session's other streams.
+///
+/// # Errors
+/// The session has ended.
+pub fn session_stream(session: Handle) -> Result<Box<dyn Duplex>, SessionError> {
+    let stream = session.open()?;
+    Ok(Box::new(SessionDuplex { stream, session }))
+}
+
 /// A session's streams.
 struct SessionStreams {
     session: Handle,
@@ -253,10 +262,7 @@ struct SessionStreams {
 impl Streams for SessionStreams {
     fn open(&self) -> Opening {
         let session = self.session.clone();
-        Box::pin(async move {
-            let stream = session.open()?;
-            Ok(Box::new(SessionDuplex { stream, session }) as _)
-        })
+        Box::pin(async move { Ok(session_stream(session)?) })
     }
 
     fn accept(&self) -> Opening {

@@ -104,9 +104,11 @@ impl Connection {
         }
     }
 
-    /// Begins to establish a Connection; `first` is sent as soon as it is established.
+    /// Begins to establish a Connection over the stream that `connect` yields; `first` is sent as soon as it is
+    /// established.
     pub(super) fn initiate(
         plan: &Arc<ConnectionPlan>,
+        connect: impl Future<Output = Result<Box<dyn Duplex>, EstablishmentError>> + Send + 'static,
         timeout: Option<Duration>,
         first: Option<(Bytes, MessageContext)>,
     ) -> Connection {
@@ -119,13 +121,7 @@ impl Connection {
             // The Connection has just begun, so it has not ended, and has room.
             let _ = core.try_send(&mut data, &context, true, false);
         }
-        let plan = Arc::clone(plan);
-        tokio::spawn(establish(
-            core,
-            async move { super::establish::connect(&plan).await },
-            timeout,
-            skips_outcomes,
-        ));
+        tokio::spawn(establish(core, connect, timeout, skips_outcomes));
         connection
     }
 
